@@ -19,7 +19,6 @@ from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import SetupJob, sandbox_for
-from slop_code.execution.submission import tree_digest
 from tests.marks import in_proof
 
 
@@ -164,21 +163,6 @@ def test_waiting_with_many_descriptors_and_for_ever(tmp_path):
             stream.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert done.exit_code == 0
-
-
-def test_a_tree_that_cannot_be_walked_is_refused(tmp_path):
-    folder = tmp_path / "tree"
-    inner = folder
-    for _ in range(120):
-        inner = inner / "d"
-    inner.mkdir(parents=True)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))
-    try:
-        with pytest.raises(InfrastructureError, match="cannot be read to its end"):
-            tree_digest(folder)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_stars_that_are_no_glob(make_problem):

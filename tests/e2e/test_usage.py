@@ -163,7 +163,7 @@ def test_the_next_test_starts_from_zero(results, sandbox):
         usage = results(sandbox, True)[name].usage
         assert usage.memory_bytes < 64 << 20
         assert usage.written_bytes < 1 << 20
-        assert usage.cpu_s < 0.3
+        assert usage.cpu_s < results(sandbox, True)["test_a_call_that_is_killed"].usage.cpu_s
 
 
 @SANDBOXES
@@ -223,6 +223,10 @@ def test_a_submission_that_has_its_box_killed_gets_a_verdict(make_problem, make_
     problem = make_problem({"test_checkpoint_1.py": BOTH})
     limits = {"memory": "64M", "disk": "16M"}
     results = evaluate(problem, submission, sandbox=sandbox, environment={"limits": limits})
+    if not results.isolation["control_groups"]:
+        pytest.skip("no control groups can be made here")
     assert results.infrastructure_failure_reason is None
     assert [test.status for test in results.tests] == ["failed", "failed"]
-    assert "memory limit: the kernel ended the submission's box" in results.tests[0].failure_message
+    first = results.tests[0]
+    assert "memory limit: the kernel ended the submission's box" in first.failure_message
+    assert [(struck.kind, struck.limit) for struck in first.limits] == [("memory", 64 << 20)]

@@ -99,17 +99,17 @@ def test_deselected_tests_are_not_expected():
 
 
 @pytest.mark.parametrize(
-    ("exit_code", "out_of_memory", "expected", "reason"),
+    ("exit_code", "memory_limit", "expected", "reason"),
     [
-        (124, True, [GOOD.nodeid, BAD.nodeid], None),
-        (124, True, [GOOD.nodeid], "the subject's box ended"),
-        (124, False, [GOOD.nodeid, BAD.nodeid], "the subject's box ended"),
-        (0, True, [GOOD.nodeid, BAD.nodeid], "no usable report"),
+        (124, 1 << 30, [GOOD.nodeid, BAD.nodeid], None),
+        (124, 1 << 30, [GOOD.nodeid], "the subject's box ended"),
+        (124, None, [GOOD.nodeid, BAD.nodeid], "the subject's box ended"),
+        (0, 1 << 30, [GOOD.nodeid, BAD.nodeid], "no usable report"),
     ],
 )
-def test_a_box_that_ended_for_its_memory_fails_the_tests_without_a_result(exit_code, out_of_memory, expected, reason):
+def test_a_box_that_ended_for_its_memory_fails_the_tests_without_a_result(exit_code, memory_limit, expected, reason):
     evidence = evidence_of(GOOD, roster=roster_of(*expected), exit_code=exit_code, source="stream", finished=None)
-    ended = evidence.exit.model_copy(update={"out_of_memory": out_of_memory})
+    ended = evidence.exit.model_copy(update={"memory_limit": memory_limit})
     failure = infrastructure_failure(replace(evidence, exit=ended))
     assert failure is None if reason is None else reason in failure
 

@@ -108,14 +108,14 @@ from slop_code.execution.submission import read_tree
 if os.geteuid() == 0:
     os.seteuid(65534)
 tree = read_tree(Path("."))
-print(tree.digest, tree.unreadable, tree.first)
+print(tree.digest, tree.unreadable, tree.first_unreadable)
 """
 READ_WITH_FEW_DESCRIPTORS = """
 import resource
 from pathlib import Path
 from slop_code.execution.submission import read_tree
 resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
-print(read_tree(Path(".")).refused)
+print(read_tree(Path(".")).over_limit)
 """
 
 
@@ -175,7 +175,7 @@ def test_the_depth_of_folders_is_limited(tmp_path, depth, name, refused):
     make_deep(root, depth, name)
     try:
         tree = read_tree(root)
-        assert (tree.refused, len(tree.digest)) == (refused, 64)
+        assert (tree.over_limit, len(tree.digest)) == (refused, 64)
         assert read_tree(root) == tree
     finally:
         remove_tree(root)
@@ -230,10 +230,10 @@ def test_the_limits_hold_for_all_files_together(tmp_path, monkeypatch, limit, mo
     for name in ("one", "other"):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, 600)
-    assert read_tree(tmp_path).refused is None
+    assert read_tree(tmp_path).over_limit is None
     monkeypatch.setattr(module, limit, most)
     refused = read_tree(tmp_path)
-    assert message in refused.refused
+    assert message in refused.over_limit
     (tmp_path / "one").write_bytes(bytes(599) + b"1")
     assert read_tree(tmp_path).digest != refused.digest
 

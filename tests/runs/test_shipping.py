@@ -17,7 +17,7 @@ from slop_code.evaluation.staging import Contents
 from slop_code.evaluation.staging import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
-from slop_code.execution.submission import TreeLimitError, tree_digest
+from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors.ray import shipping
 from slop_code.runs.executors.ray.node import NodeVersions
 from slop_code.runs.executors.ray.ray_executor import request_for_node
@@ -126,24 +126,14 @@ def test_a_tree_with_another_digest_is_rejected(tmp_path: Path) -> None:
         unpack(pack(tmp_path / "source"), tmp_path / "there", planned)
 
 
-def test_a_tree_that_is_too_large_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 20)
-    with (tmp_path / "holes").open("wb") as file:
-        file.truncate(1 << 40)
-    with pytest.raises(TreeLimitError, match="too large to be sent"):
-        pack(tmp_path)
-
-
-def test_folders_that_are_too_deep_are_refused(tmp_path: Path) -> None:
-    folder = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(402):
-        os.mkdir("d", dir_fd=folder)
-        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
-        os.close(folder)
-        folder = inner
-    os.close(folder)
-    with pytest.raises(TreeLimitError, match="nested more than"):
-        pack(tmp_path)
+def test_a_tree_of_several_blocks_arrives_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shipping, "BLOCK_SIZE", 1 << 20)
+    (tmp_path / "source").mkdir()
+    for name in "abc":
+        (tmp_path / "source" / name).write_bytes(os.urandom(3 << 20))
+    blocks = list(pack(tmp_path / "source"))
+    assert len(blocks) > 5
+    unpack(blocks, tmp_path / "there", tree_digest(tmp_path / "source"))
 
 
 @pytest.fixture
@@ -244,6 +234,6 @@ def test_folders_hidden_here_are_hidden_on_the_node(problem: ProblemConfig, tmp_
 def test_a_problem_that_is_too_large_is_the_mistake_of_its_author(
     problem: ProblemConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shipping, "MAX_TREE_SIZE", 1 << 10)
-    with pytest.raises(ConfigError, match="tests and assets cannot be sent: the tree has more than"):
+    monkeypatch.setattr(shipping, "MAX_PROBLEM_SIZE", 0)
+    with pytest.raises(ConfigError, match="tests and assets have more than 0 MiB, too much to be sent"):
         pack_problem(problem)

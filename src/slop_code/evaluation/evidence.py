@@ -17,7 +17,7 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
-from slop_code.evaluation.usage.resources import NO_RESOURCES, Resources
+from slop_code.evaluation.usage.resources import NO_RESOURCES, Count, Resources, StruckLimit
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, SUBJECT_BOX_ENDED
@@ -54,7 +54,6 @@ NEVER_RAN = -1
 """The exit code of a pytest that was not started, or that did not end by itself."""
 
 MISSING = "is missing"
-OUT_OF_MEMORY = "memory limit: the kernel ended the submission's box, and no test could run any more"
 SETUP_LIMIT = 16 * 1024
 
 ReportSource = Literal["json-report", "ctrf", "stream", "setup"]
@@ -80,8 +79,8 @@ class PytestExit(Stored):
     setup_failure: str | None = None
     """Why the submission cannot be set up, by its own fault: pytest was not started, and every test has failed."""
 
-    out_of_memory: bool = False
-    """The kernel killed a process of the subject's box because of the box's own memory limit."""
+    memory_limit: Count | None = None
+    """Bytes; the memory limit of the submission, if the kernel killed a process of the subject's box for it."""
 
     processor_share: float | None = Field(default=None, ge=0, le=1)
     """For a repetition: the share of a processor that a busy process got directly before or after, the lower one."""
@@ -140,13 +139,13 @@ class Evidence:
     def setup_failure(self) -> str | None:
         return None if isinstance(self.exit, str) else self.exit.setup_failure
 
-    @property
-    def memory_failure(self) -> str | None:
-        """The failure of each test without a result, if the submission's memory limit ended the subject's box."""
+    @functools.cached_property
+    def failed_by_memory_limit(self) -> frozenset[str]:
+        """The tests without a result, if the submission's memory limit ended the subject's box."""
         ended = self.exit
-        if isinstance(ended, str) or not ended.out_of_memory or ended.exit_code != SUBJECT_BOX_ENDED:
-            return None
-        return OUT_OF_MEMORY if self.roster.nodeids - {test.nodeid for test in self.tests} else None
+        if isinstance(ended, str) or ended.memory_limit is None or ended.exit_code != SUBJECT_BOX_ENDED:
+            return frozenset()
+        return self.roster.nodeids - self.deselected - {test.nodeid for test in self.tests}
 
     @property
     def exit_code(self) -> int:
@@ -195,6 +194,9 @@ class Evidence:
         return frozenset(self.stream.deselected) if self.error is None else frozenset()
 
     def resources_of(self, nodeid: str) -> Resources:
+        if nodeid in self.failed_by_memory_limit:
+            assert isinstance(self.exit, PytestExit)
+            return Resources(limits=(StruckLimit(kind="memory", limit=self.exit.memory_limit, call=None),))
         return NO_RESOURCES if self.error is not None else self.stream.resources.get(nodeid, NO_RESOURCES)
 
     @property

@@ -27,6 +27,7 @@ MAX_CALLS = 32
 PATH_LIMIT = 2 * 1024
 MAX_REFUSED = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
+OUT_OF_MEMORY = "memory limit: the kernel ended the submission's box, and no test could run any more"
 NO_RESULT = "left no result"
 STILL_BUSY = "the machine is busy with other work: tests reached their time limit while they waited for a processor"
 
@@ -167,8 +168,8 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
 
 
 def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
-    if (failure := pair.setup_failure or pair.memory_failure) is not None:
-        return RawTest(nodeid, "failed", 0.0, message=failure)
+    if pair.setup_failure is not None or nodeid in pair.failed_by_memory_limit:
+        return RawTest(nodeid, "failed", 0.0, message=pair.setup_failure or OUT_OF_MEMORY)
     return RawTest(nodeid, "error", 0.0, message=message)
 
 

@@ -42,7 +42,7 @@ def infrastructure_failure(evidence: Evidence) -> str | None:
         return f"{EXIT} {evidence.exit}"
     if evidence.error is not None:
         return evidence.error
-    if evidence.setup_failure is not None or evidence.memory_failure is not None:
+    if evidence.setup_failure is not None or evidence.failed_by_memory_limit:
         return None
     code = evidence.exit.exit_code
     if code == NO_TESTS and evidence.roster.nodeids and evidence.roster.nodeids <= evidence.deselected:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.errors import first_names
+from slop_code.errors import SlopCodeError, first_names
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.problem.dependency_lock import COMMAND
@@ -30,7 +30,7 @@ MAX_WARNINGS = 20
 """About paths that were not handed over."""
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.context import EvaluationContext
@@ -108,6 +108,27 @@ def provenance_of(
     )
 
 
+def _entry_warnings(context: EvaluationContext, submission: Path, python: str | None) -> Iterator[str]:
+    """About the entry file, and the files that name dependencies and Pythons."""
+    environment = context.environment
+    entry = environment.entry(context.problem.entry_file)[-1]
+    has_commands = environment.setup.commands or environment.setup.eval_commands
+    if not has_commands and not os.path.lexists(submission / entry):
+        yield f"the submission has no {entry}; is this the right folder, and the right environment?"
+    if python is None:
+        return
+    try:
+        folder = open_submission(submission)
+        yield from [] if has_commands else dependency_warnings(folder, entry)
+        if environment.runs_uv() and has_script_dependencies(folder, entry):
+            yield f"`uv run` does not use what was installed for the script metadata in {entry}; `python` does"
+        for file, request in python_requests(folder, entry):
+            if not fits(python, request):
+                yield f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
+    except (SlopCodeError, OSError) as error:
+        yield f"the submission's dependencies cannot be looked at: {error}"
+
+
 def warnings_for(
     context: EvaluationContext,
     submission_path: Path,
@@ -121,27 +142,13 @@ def warnings_for(
     shared = shared_network(environment)
     if problem.parallel > 1 and shared:
         warnings.append(f"parallel is ignored: with {shared} all pairs would share one network")
-    entry = environment.entry(problem.entry_file)[-1]
-    setup = environment.setup
-    has_commands = setup.commands or setup.eval_commands
-    if not has_commands and not os.path.lexists(submission_path / entry):
-        warnings.append(f"the submission has no {entry}; is this the right folder, and the right environment?")
-    if python is not None:
-        folder = open_submission(submission_path)
-        warnings += [] if has_commands else dependency_warnings(folder, entry)
-        if environment.runs_uv() and has_script_dependencies(folder, entry):
-            warnings.append(
-                f"`uv run` does not use what was installed for the script metadata in {entry}; `python` does"
-            )
-        warnings += [
-            f"the submission asks for Python {escape_control(request, 100)} ({file}), and ran on {python}"
-            for file, request in python_requests(folder, entry)
-            if not fits(python, request)
-        ]
+    if submission is None or submission.over_limit is None:
+        warnings += _entry_warnings(context, submission_path, python)
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
-            f"runs without them, the first: {escape_control(submission.first, NAME_LIMIT)}; make them readable"
+            f"runs without them, the first: {escape_control(submission.first_unreadable, NAME_LIMIT)}; "
+            "make them readable"
         )
     if (tools := context.installed_tools) is not None and tools.resolved is not None:
         names = first_names(problem.test_dependencies, 5)

@@ -86,7 +86,7 @@ class PytestRunner:
         repeat_starved: bool = True,
         alone: bool = False,
         verbose: bool = False,
-        refused: SubmissionTree | None = None,
+        unsent: SubmissionTree | None = None,
     ) -> None:
         """With `output_dir`, the evidence is kept in `.scbench` there.
 
@@ -97,7 +97,7 @@ class PytestRunner:
         `repeat_starved`: tests that waited for a processor until their time limit struck run again, alone.
         `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
-        `refused`: the submission on another machine, which could not send it; the folder here is empty.
+        `unsent`: a submission beyond the limits on another machine; the folder here is empty.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -111,7 +111,7 @@ class PytestRunner:
         self.only = only
         self.follow, self.seed, self.interactive = follow, seed, interactive
         self.repeat_starved, self.alone = repeat_starved and not interactive, alone
-        self.verbose, self.refused = verbose, refused
+        self.verbose, self.unsent = verbose, unsent
         self.workspace: Path | None = None
         """The workspace of the last call of `_copy_tests_from_problem`."""
         self._context = self._new_context()
@@ -123,7 +123,7 @@ class PytestRunner:
         self.check_folders_are_disjoint()
         self._context = self._new_context()
         platform = start_thread(platform_name)
-        tree = start_thread(lambda: self.refused or read_tree(submission))
+        tree = start_thread(lambda: self.unsent or read_tree(submission))
         state = EvaluationState(self._context, submission, arguments, tree)
         with verbose_log(self.verbose):
             try:
@@ -155,9 +155,9 @@ class PytestRunner:
         state.stopwatch.lap("prepare")
 
     def _set_up_and_run_tests(self, state: EvaluationState) -> None:
-        if (refused := state.tree().refused) is not None:
+        if (over_limit := state.tree().over_limit) is not None:
             state.stopwatch.lap("setup")
-            state.roster, state.evidence = keep_setup_failure(self.output_dir, state.roster, refused)
+            state.roster, state.evidence = keep_setup_failure(self.output_dir, state.roster, over_limit)
             return
         try:
             try:

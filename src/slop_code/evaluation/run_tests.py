@@ -119,7 +119,7 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
             exit_code=judged.done.exit_code,
             session_timeout=timeout,
             error=None,
-            out_of_memory=judged.out_of_memory,
+            memory_limit=context.environment.limits.memory if judged.out_of_memory else None,
         ),
         log=judged.done.output,
         isolation={**judged.isolation, "in_process": context.problem.in_process},

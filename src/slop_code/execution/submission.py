@@ -192,12 +192,12 @@ class SubmissionTree:
     unreadable: int = 0
     """Number of files and folders that this user cannot read."""
 
-    first: str = ""
+    first_unreadable: str = ""
     """The path of the first of them."""
 
-    refused: str | None = None
-    """Why the tree cannot be evaluated, which is the submission's fault. The digest is then one of the part that was
-    read and of this reason."""
+    over_limit: str | None = None
+    """The limit that the tree exceeds, which is the submission's fault. The digest is then one of the part that was
+    read and of this limit."""
 
 
 def tree_digest(root: Path) -> str:
@@ -209,7 +209,7 @@ def read_tree(root: Path) -> SubmissionTree:
 
     Every error is one of the machine, or of what changes the tree meanwhile: an InfrastructureError.
     """
-    digest, unreadable, first, refused = hashlib.sha256(), 0, b"", None
+    digest, unreadable, first, over_limit = hashlib.sha256(), 0, b"", None
     try:
         for entry in _within_limits(root, walk_tree(root, RESERVED)):
             if not entry.readable:
@@ -217,11 +217,11 @@ def read_tree(root: Path) -> SubmissionTree:
             for part in _digested(entry):
                 digest.update(len(part).to_bytes(8, "big") + part)
     except TreeLimitError as error:
-        refused = error.fact
-        digest.update(b"refused" + refused.encode())
+        over_limit = error.fact
+        digest.update(b"over limit" + over_limit.encode())
     except (InfrastructureError, OSError) as error:
         raise InfrastructureError(f"{root}: cannot be read to its end: {getattr(error, 'strerror', error)}") from error
-    return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first), refused)
+    return SubmissionTree(digest.hexdigest(), unreadable, os.fsdecode(first), over_limit)
 
 
 def _within_limits(root: Path, entries: Iterable[TreeEntry]) -> Iterator[TreeEntry]:

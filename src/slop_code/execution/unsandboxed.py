@@ -115,7 +115,7 @@ def end_daemons(argv: Sequence[str]) -> list[str]:
 def _check_paths(source: Path) -> None:
     """Raises SubmissionSetupError for a tree that cannot be copied by paths."""
     try:
-        longest = max((len(entry.path) for entry in walk_tree(source)), default=0)
+        longest = max((len(entry.path) for entry in walk_tree(source, RESERVED)), default=0)
     except TreeLimitError as error:
         raise SubmissionSetupError(error.fact) from error
     if longest > MAX_PATH_BYTES:

@@ -106,8 +106,8 @@ class JobRequest:
     pytest_args: tuple[str, ...] = ()
     """Arguments that select a part of the tests, so that there is no verdict."""
 
-    refused: SubmissionTree | None = None
-    """The submission, where it could not be sent to this machine by its own fault."""
+    unsent: SubmissionTree | None = None
+    """A submission beyond the limits, which was not sent to this machine."""
 
     @property
     def alone(self) -> bool:

@@ -53,7 +53,7 @@ def is_starved(test: TestResult) -> bool:
 
 
 def to_repeat(tests: Sequence[TestResult]) -> list[TestResult]:
-    """None if no test is starved; else every test that did not pass.
+    """Empty if no test is starved; else every test that did not pass.
 
     A test may fail for what a starved one should have left, or for a fixture that both use.
     """

@@ -28,6 +28,7 @@ from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import (
+    SUBJECT_BOX_ENDED,
     BoxLayout,
     JudgeJob,
     JudgeRequest,
@@ -83,7 +84,7 @@ class BubblewrapSandbox(HostSandbox):
             argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
             request = job.request
             done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
-            exhausted = out_of_memory(groups)
+            killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
         return JudgeResult(
             done,
             {
@@ -93,7 +94,7 @@ class BubblewrapSandbox(HostSandbox):
                 "control_groups": bool(groups),
                 "limits": limits.model_dump(mode="json", exclude={"cpus"}),
             },
-            exhausted,
+            killed,
         )
 
 

@@ -281,12 +281,12 @@ class DockerSandbox:
                     if job.request.interactive:
                         after.enter_context(forward_stdin(child))
                     done = finish(self.engine, child, log, returned_folders(job), job.request.timeout)
-                    exhausted = done.exit_code == SUBJECT_BOX_ENDED and self._out_of_memory(names.of("subject"))
+                    out_of_memory = done.exit_code == SUBJECT_BOX_ENDED and self._out_of_memory(names.of("subject"))
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
             self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
-        return replace(self._judged(done, warning), out_of_memory=exhausted)
+        return replace(self._judged(done, warning), out_of_memory=out_of_memory)
 
     def _out_of_memory(self, container: str) -> bool:
         """Known to the engine once it has noticed the end of the container."""

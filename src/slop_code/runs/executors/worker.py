@@ -61,7 +61,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         hidden=request.hidden,
         repeat_starved=request.alone,
         alone=request.alone,
-        refused=request.refused,
+        unsent=request.unsent,
     ).run(request.pytest_args)
     repeat = [] if request.alone or results.infrastructure_failure else to_repeat(results.tests)
     update = {"attempts": list(request.attempts), "tests": _with_attempts(results.tests, request.starved)}

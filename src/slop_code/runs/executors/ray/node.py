@@ -22,6 +22,8 @@ from slop_code.runs.job_records import JobResult
 from slop_code.runs.result_cache_key import host_python_version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from slop_code.runs.job_records import JobRequest
 
 CANCEL_POLL_S = 0.2
@@ -52,11 +54,11 @@ def local_versions() -> NodeVersions:
 @dataclass(frozen=True, slots=True)
 class ShippedTree:
     digest: str
-    reference: Any
-    """To the packed tree in the object store. Inside a record, Ray fetches it only when it is asked for."""
+    blocks: Sequence[Any]
+    """References to the packed tree in the object store. Inside a record, Ray fetches them only when asked for."""
 
-    refused: str | None = None
-    """Why a submission cannot be sent, which is its fault; there is no reference."""
+    over_limit: str | None = None
+    """The limit that a submission exceeds; it is not sent then."""
 
 
 def run_on_node(
@@ -89,16 +91,16 @@ def _job(
         import ray
 
         checkpoint = request.problem.checkpoints[request.checkpoint]
-        host_python_version(request.environment.requiring(checkpoint.requires_python))
+        host_python_version(request.environment.requiring(checkpoint.requires_python))  # raises where there is none
         cache = Cache.default()
         with cancel_scope(token), cache.shared_lock(), cache.session_folder() as folder:
-            problem_folder = received_problem(cache, problem.digest, lambda: ray.get(problem.reference))
+            problem_folder = received_problem(cache, problem.digest, lambda: map(ray.get, problem.blocks))
             local = replace(request, problem=request.problem.at(problem_folder), submission=folder / "submission")
-            if submission.refused is None:
-                unpack(ray.get(submission.reference), local.submission, submission.digest)
+            if submission.over_limit is None:
+                unpack(map(ray.get, submission.blocks), local.submission, submission.digest)
             else:
                 local.submission.mkdir()
-                local = replace(local, refused=SubmissionTree(submission.digest, refused=submission.refused))
+                local = replace(local, unsent=SubmissionTree(submission.digest, over_limit=submission.over_limit))
             (folder / "result").mkdir()
             return replace(run_job(local, cache, lambda: folder / "result"), folder=None)
     except EvaluationCancelledError as error:

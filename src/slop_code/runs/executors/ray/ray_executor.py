@@ -14,7 +14,7 @@ from weakref import WeakSet
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.submission import TreeLimitError
+from slop_code.execution.submission import read_tree
 from slop_code.runs.executors.ray.cluster import check_nodes, connect, live_nodes, short_message
 from slop_code.runs.executors.ray.node import ShippedTree, local_versions, run_on_node
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
@@ -88,8 +88,8 @@ class RayExecutor:
     def _problem(self, problem: ProblemConfig) -> ShippedTree:
         """The problem, packed once for all jobs, so that they have the same tests."""
         if problem.path not in self._problems:
-            digest, packed = pack_problem(problem)
-            self._problems[problem.path] = ShippedTree(digest, self._ray.put(packed))
+            digest, blocks = pack_problem(problem)
+            self._problems[problem.path] = ShippedTree(digest, list(map(self._ray.put, blocks)))
         return self._problems[problem.path]
 
     def _submission(self, request: JobRequest) -> ShippedTree:
@@ -101,10 +101,11 @@ class RayExecutor:
             return self._submissions[request.digest]
 
     def _shipped(self, request: JobRequest) -> ShippedTree:
-        try:
-            return ShippedTree(request.digest, self._ray.put(pack(request.submission)))
-        except TreeLimitError as error:
-            return ShippedTree(request.digest, None, error.fact)
+        """The node compares the digest, unless the tree is beyond the limits."""
+        tree = read_tree(request.submission)
+        blocks = pack(request.submission) if tree.over_limit is None else ()
+        over_limit = tree.over_limit if tree.digest == request.digest else None
+        return ShippedTree(request.digest, list(map(self._ray.put, blocks)), over_limit)
 
     def _forget(self, digest: str) -> None:
         with self._lock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import shutil
 import tempfile
@@ -14,46 +13,45 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.selection import files_in
 from slop_code.execution.archive import pack_end, pack_tree, unpack_tree
 from slop_code.execution.assets import copy_assets
-from slop_code.execution.submission import RESERVED, TreeLimitError, tree_digest
+from slop_code.execution.submission import RESERVED, tree_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
 
-MAX_TREE_SIZE = 1 << 30
-"""Bytes: a tree is in memory while it is sent."""
+BLOCK_SIZE = 64 << 20
+"""Bytes of an archive that are in memory at a time, unless a file's header is longer."""
+
+MAX_PROBLEM_SIZE = 1 << 30
 
 ARRIVALS = "arrivals"
 CONFIG = "config.yaml"
 TREE_NAME = "problem"
 
 
-def pack(root: Path) -> bytes:
-    """The whole tree without the names that are reserved for the evaluation. Links stay links.
-
-    Raises TreeLimitError for a tree that cannot be sent.
-    """
-    packed = io.BytesIO()
+def pack(root: Path) -> Iterator[bytes]:
+    """Blocks of an archive of the whole tree, without the names that are reserved for the evaluation."""
+    block = bytearray()
     for part in pack_tree(root, TREE_NAME, owner=(0, 0), without=RESERVED):
-        if packed.tell() + len(part) > MAX_TREE_SIZE:
-            limit = f"more than {MAX_TREE_SIZE >> 30} GiB, including holes in files"
-            raise TreeLimitError(root, f"the tree has {limit}, too large to be sent to another machine")
-        packed.write(part)
-    packed.write(pack_end())
-    return packed.getvalue()
+        block += part
+        if len(block) >= BLOCK_SIZE:
+            yield bytes(block)
+            block.clear()
+    yield bytes(block) + pack_end()
 
 
-def pack_problem(problem: ProblemConfig) -> tuple[str, bytes]:
+def pack_problem(problem: ProblemConfig) -> tuple[str, list[bytes]]:
     """Its digest, and what an evaluation reads of it: config.yaml, tests and assets, with links resolved."""
     with tempfile.TemporaryDirectory(prefix="slop-code-") as scratch:
         folder = Path(scratch) / "problem"
         copy_problem(problem, folder)
-        try:
-            return tree_digest(folder), pack(folder)
-        except TreeLimitError as error:
-            raise ConfigError(f"{problem.path}: config.yaml, tests and assets cannot be sent: {error.fact}") from error
+        size = sum(path.lstat().st_size for path in folder.rglob("*"))
+        if size > MAX_PROBLEM_SIZE:
+            limit = f"more than {MAX_PROBLEM_SIZE >> 20} MiB"
+            raise ConfigError(f"{problem.path}: config.yaml, tests and assets have {limit}, too much to be sent")
+        return tree_digest(folder), list(pack(folder))
 
 
 def copy_problem(problem: ProblemConfig, folder: Path) -> None:
@@ -73,7 +71,7 @@ def copy_problem(problem: ProblemConfig, folder: Path) -> None:
             shutil.copy(problem.path / "tests" / file, target)
 
 
-def received_problem(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> Path:
+def received_problem(cache: Cache, digest: str, fetch: Callable[[], Iterable[bytes]]) -> Path:
     """The problem in the cache of this machine; it is fetched and unpacked once."""
 
     def build(folder: Path) -> None:
@@ -87,9 +85,12 @@ def received_problem(cache: Cache, digest: str, fetch: Callable[[], bytes]) -> P
     return cache.load_or_build(ARRIVALS, digest, build, load)
 
 
-def unpack(packed: bytes, folder: Path, digest: str) -> None:
+def unpack(blocks: Iterable[bytes], folder: Path, digest: str) -> None:
     """Unpack into a new folder, whose digest must be `digest`."""
-    with contextlib.suppress(EOFError):  # an archive that breaks off has another digest
-        unpack_tree(io.BytesIO(packed), folder)
+    with tempfile.SpooledTemporaryFile(BLOCK_SIZE, dir=str(folder.parent)) as packed:
+        packed.writelines(blocks)
+        packed.seek(0)
+        with contextlib.suppress(EOFError):  # an archive that breaks off has another digest
+            unpack_tree(packed, folder)
     if tree_digest(folder) != digest:
         raise InfrastructureError("the tree that was sent is not the one that was planned; did it change since?")
