@@ -34,6 +34,8 @@ help:
 install: $(VENV)/.installed
 
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$$($(PYTHON) --version): slop-code needs Python 3.11 or newer; name one, as in make PYTHON=python3.12 demo" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
 	  $(PYTHON) -m venv $(VENV); } || { echo "$(PYTHON) -m venv does not work; install python3-venv" >&2; exit 1; }

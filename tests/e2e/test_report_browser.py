@@ -161,7 +161,7 @@ def test_the_timeline_shows_the_change_at_each_checkpoint(report, visit, history
     row = grid(page).get_by_role("row").filter(has=page.get_by_role("rowheader", name=name, exact=True))
     signs = [cell.get_attribute("aria-label") for cell in row.get_by_role("gridcell").all()]
     assert signs[-1] == "checkpoint_3: broke: failed"
-    assert signs[-2] in ("checkpoint_2: still passed", "checkpoint_2: born, passed")
+    assert signs[-2] in ("checkpoint_2: still passed", "checkpoint_2: new, passed")
     assert len(set(row.get_by_role("gridcell").all_inner_texts())) > 1  # not by colour alone
     picture(page, "timeline")
 
@@ -212,7 +212,7 @@ def test_the_dialog_shows_message_calls_and_output(runs_folder, report, visit, h
         words = ["slop-code", command, "drifting/larder/checkpoint_3", name]
         assert shlex.split(text) == words
         assert name in slop_code(*words[1:], cwd=runs_folder, statuses=(0, 1))
-    expect(dialog.get_by_text("Run it in the folder where this page was written.")).to_be_visible()
+    expect(dialog.get_by_text("Run it in the folder where `slop-code report` ran.")).to_be_visible()
     dialog.get_by_role("button", name="Copy").first.click()
     dialog.get_by_role("button", name="Copied").wait_for()
     assert page.evaluate("navigator.clipboard.readText()") == again.inner_text()

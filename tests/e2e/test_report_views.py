@@ -204,12 +204,12 @@ def test_a_test_that_cannot_have_been_there_is_absent(written):
     cells = page.get_by_role("grid").get_by_role("gridcell")
     said = cells.evaluate_all("all => all.map((cell) => cell.getAttribute('aria-label').split(': ')[1])")
     assert [said[:3], said[3:6], said[6:]] == [
-        ["born, passed", "no verdict", "still passed"],
+        ["new, passed", "no verdict", "still passed"],
         ["not there", "no verdict", "passed; there is nothing before to compare with"],
-        ["not there", "not there", "born, failed"],
+        ["not there", "not there", "new, failed"],
     ]
     legend = page.get_by_role("list", name="What the signs mean").get_by_role("listitem").all_inner_texts()
-    assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× born, failed", "+ born, passed"}
+    assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× new, failed", "+ new, passed"}
 
 
 @pytest.mark.proof

@@ -169,8 +169,7 @@ def problem_data(problem: ProblemData) -> dict[str, Any]:
 
 
 def changes(statuses: str, verdicts: Sequence[bool], home: int) -> str:
-    """For a test at each checkpoint: n for new ("born"), b for broke, r for recovered, u where nothing can be
-    compared, else a dot.
+    """Of a test at each checkpoint: n for new, b for broke, r for recovered, u if nothing can be compared, else a dot.
 
     A checkpoint is compared with the nearest earlier checkpoint that has a verdict. `home`: number of the checkpoint
     of the test file, -1 where it is not in this run. A test that may have run before is not new.

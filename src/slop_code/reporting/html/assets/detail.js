@@ -39,7 +39,7 @@ slop.detail = (() => {
     ];
   }
 
-  const CHANGES = { n: "where it was born", b: "where it broke", r: "where it recovered" };
+  const CHANGES = { n: "where it is new", b: "where it broke", r: "where it recovered" };
 
   /** "× failed at larder checkpoint_3, where it broke" */
   function outcome(test, problem, column) {

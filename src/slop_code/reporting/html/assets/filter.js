@@ -4,7 +4,7 @@
 slop.tests = (() => {
   const WORDS = { p: "passed", f: "failed", e: "error", s: "skipped" };
   const SYMBOLS = { p: "·", f: "×", e: "!", s: "–" };
-  const CHANGES = { n: "born", b: "broke", r: "recovered" };
+  const CHANGES = { n: "new", b: "broke", r: "recovered" };
 
   const ENDS = { failed: "f", error: "e", skipped: "s" };
 
@@ -49,7 +49,7 @@ slop.tests = (() => {
 
   function words(status, change) {
     const still = status === "p" ? "still passed" : `still not passed: ${WORDS[status]}`;
-    if (change === "n") return `born, ${WORDS[status]}`;
+    if (change === "n") return `new, ${WORDS[status]}`;
     if (change === "b") return `broke: ${WORDS[status]}`;
     if (change === "u") return `${WORDS[status]}; there is nothing before to compare with`;
     return change === "r" ? "recovered" : still;

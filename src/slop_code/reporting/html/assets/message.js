@@ -58,7 +58,7 @@ slop.message = (() => {
   /** Commands to copy, each with a title and a label. */
   const commands = (level, all) => [
     all.map(({ title, label = title, text }) => [h(level, title), slop.command(label, text)]),
-    h("p", { class: "dim" }, "Run it in the folder where this page was written."),
+    h("p", { class: "dim" }, "Run it in the folder where `slop-code report` ran."),
   ];
 
   return { sections, commands };

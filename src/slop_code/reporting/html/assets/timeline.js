@@ -5,8 +5,8 @@ slop.timeline = (() => {
   const { h, plural, hashOf } = slop;
 
   const LEGEND = [
-    ["passed born", "+", "born, passed"],
-    ["failed born", "+×", "born, failed"],
+    ["passed born", "+", "new, passed"],
+    ["failed born", "+×", "new, failed"],
     ["passed", "·", "still passes"],
     ["failed broke", "▼", "broke here"],
     ["failed", "×", "failed"],
