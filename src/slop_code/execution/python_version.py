@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FIND_S = 120.0
 FIND = ("python", "find", "--no-config", "--no-project", "--system", "--no-cache")
+REQUESTS = "what `python` of the environment and `requires_python` of the problem ask for together"
 DOWNLOADS = "UV_PYTHON_DOWNLOADS"
 DESCRIBE = (
     "import json, os, platform, sys; base = getattr(sys, '_base_executable', sys.executable); "
@@ -134,7 +135,7 @@ def _find(request: str) -> HostPython:
 
 def no_python(request: str, where: str, versions: Sequence[str]) -> ConfigError:
     there = f"there are {', '.join(dict.fromkeys(versions))}" if versions else "there is none at all"
-    step = f"install one (such as `uv python install '{request}'`), or ask for another with `python` in the environment"
+    step = f"install one (such as `uv python install '{request}'`), or change {REQUESTS}"
     return ConfigError(f"no Python on {where} fits {request}: {there}; {step}")
 
 

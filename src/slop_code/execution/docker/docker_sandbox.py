@@ -29,7 +29,7 @@ from slop_code.execution.docker.support_volume import build_support_files, suppo
 from slop_code.execution.environment import HANDED_SIZE
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.python_version import FIND
+from slop_code.execution.python_version import FIND, REQUESTS
 from slop_code.execution.sandbox import (
     SUBJECT_BOX_ENDED,
     BoxLayout,
@@ -164,7 +164,7 @@ class DockerSandbox:
                 raise
             raise ConfigError(
                 f"no Python of the image {self.settings.image} fits {request}; use an image that has one, "
-                "or ask for another with `python` in the environment"
+                f"or change {REQUESTS}"
             ) from error
 
     def _ask_uv(self, *words: str) -> str:
