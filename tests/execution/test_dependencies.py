@@ -417,6 +417,9 @@ def test_a_file_that_names_nothing_does_not_shadow_another(make_submission, file
         ("file: ../outside.txt", None),
         ("file: link.txt", None),
         ("file: one.txt\0", None),
+        (f"file: {'a' * 300}", None),
+        pytest.param(f"file: {'a/' * 100_000}", None, marks=pytest.mark.e2e, id="long path"),
+        ("file: long.txt", None),
         ("file: ", None),
         (f"file: {','.join(['one.txt'] * 21)}", None),
     ],
@@ -426,7 +429,16 @@ def test_files_that_a_setup_cfg_names_are_read_inside_the_submission_alone(make_
     submission = make_submission({**files, "setup.cfg": f"[options]\ninstall_requires = {value}\n"})
     (submission.parent / "outside.txt").write_text("six")
     (submission / "link.txt").symlink_to("../outside.txt")
+    (submission / "long.txt").symlink_to("a" * 300)
     assert python_dependencies(submission).text == text
+    assert len(dependency_warnings(submission)) == (text is None)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0", "\ud800"])
+def test_an_entry_file_that_cannot_exist_names_no_dependencies(make_submission, name):
+    submission = make_submission({})
+    assert python_dependencies(submission, name).source is None
+    assert dependency_warnings(submission, name) == []
 
 
 @pytest.mark.parametrize(
@@ -575,6 +587,7 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
         ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"').replace("package-mode = false", "")}, []),
         ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"'), "poetry.lock": POETRY_LOCK}, []),
         ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
+        ({"setup.cfg": "[options]\na = 1\na = 2\n"}, ["setup.cfg of the submission cannot be parsed"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
         ({"pylock.toml": "packages = 1\n"}, ["pylock.toml of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),

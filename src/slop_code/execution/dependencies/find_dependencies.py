@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.execution.dependencies.file_parsers import parse_ini, parse_toml
+from slop_code.execution.dependencies.file_parsers import install_requires, parse_toml
 from slop_code.execution.dependencies.inline_metadata import script_metadata
 from slop_code.execution.dependencies.package_managers import (
     further_registries,
@@ -33,7 +33,11 @@ from slop_code.execution.python_version import normal_request
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-LIMIT = 8 << 20
+MAX_FILE_BYTES = 1 << 20
+MAX_LOCK_BYTES = 8 << 20
+MAX_PATH = 4096
+"""Characters of a path, as Linux limits its bytes."""
+
 LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 MAX_FILES = 20
 """That a setup.cfg may name."""
@@ -147,7 +151,10 @@ def _unparsed(submission: Path, used: Dependencies, entry_file: str | None) -> l
         warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
     if poetry_dependencies(settings or {}) and _pyproject(submission) is None and used.source not in LOCKS:
         warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
-    if _install_requires(submission) and _setup_cfg(submission) is None:
+    listed = _install_requires(submission)
+    if listed is None:
+        warnings.append("setup.cfg of the submission cannot be parsed, so it names no dependencies")
+    elif listed and _setup_cfg(submission) is None:
         warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
     metadata = {} if entry_file is None else script_metadata(_text(submission, entry_file) or "")
     if metadata is None:
@@ -284,7 +291,7 @@ def _setup_py(submission: Path) -> Dependencies | None:
 
 def _setup_cfg(submission: Path) -> Dependencies | None:
     """uv does not read it without a setup.py."""
-    listed = _install_requires(submission)
+    listed = _install_requires(submission) or ""
     if listed.startswith("file:"):
         names = [name.strip() for name in listed.removeprefix("file:").split(",")]
         texts = [_text(submission, name) for name in names] if len(names) <= MAX_FILES else [None]
@@ -297,9 +304,9 @@ def _setup_cfg(submission: Path) -> Dependencies | None:
     return Dependencies("setup.cfg", text, text)
 
 
-def _install_requires(submission: Path) -> str:
-    sections = parse_ini(_text(submission, "setup.cfg") or "") or {}
-    return sections.get("options", {}).get("install_requires", "").strip()
+def _install_requires(submission: Path) -> str | None:
+    """None: the setup.cfg cannot be parsed."""
+    return install_requires(_text(submission, "setup.cfg") or "")
 
 
 def python_requests(submission: Path, entry_file: str) -> list[tuple[str, str]]:
@@ -318,20 +325,29 @@ def python_requests(submission: Path, entry_file: str) -> list[tuple[str, str]]:
 
 
 def _is_file(submission: Path, name: str) -> bool:
-    """Whether there is such a file, and not a pipe or a link that leads out, which uv must not read."""
-    if "\0" in name:
-        return False
-    path = Path(os.path.realpath(submission / name))
-    return submission in path.parents and path.is_file()
+    return _file(submission, name) is not None
+
+
+def _file(submission: Path, name: str) -> Path | None:
+    """A file of the submission; None: it is absent, or a pipe or a link that leads out, which uv must not read.
+
+    Any name is possible, as a setup.cfg names files. No error may escape: it would replace the verdict.
+    """
+    if len(name) > MAX_PATH:
+        return None  # it cannot exist, and `realpath` would take time with the square of its length
+    try:
+        path = Path(os.path.realpath(submission / name))
+    except ValueError:  # a null character, or one that no file name can have
+        return None
+    return path if submission in path.parents and os.path.isfile(path) else None
 
 
 def _text(submission: Path, name: str) -> str | None:
     """None: it is absent, not text, or too large."""
-    if not _is_file(submission, name):
+    if (path := _file(submission, name)) is None:
         return None
     try:
-        path = Path(os.path.realpath(submission / name))
-        return read_bounded(path, LIMIT if name in LOCKS else 1 << 20).decode("utf-8")
+        return read_bounded(path, MAX_LOCK_BYTES if name in LOCKS else MAX_FILE_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError, TooLargeError):
         return None
 
