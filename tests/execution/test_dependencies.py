@@ -298,6 +298,7 @@ def test_dependencies_of_every_package_manager_are_installed(
         ("#!/usr/bin/env python\n# /// script\n# a = 1\n#\n# b = 2\n# ///\n# more\n", {"a": 1, "b": 2}),
         ("\ufeff# /// script\r\n# a = 1\r\n# ///\r\n", {"a": 1}),
         ('# /// script\n# a = """\n# ///\n# """\n# ///\n', {"a": "///\n"}),
+        ("text = 'a\u2028# /// script\u2028# a = 1\u2028# ///\u2028'\n", {}),
         ("# /// other\n# a = 1\n# ///\n", {}),
         ("# /// script\n# a = 1\nimport six\n# ///\n", None),
         ("# /// script\n# a = [\n# ///\n", None),
@@ -493,10 +494,17 @@ def test_a_pylock_that_is_not_made_of_requirements_is_read_by_uv(make_submission
         ("poetry.lock", POETRY_LOCK, "six[fast]<2", []),
         ("poetry.lock", POETRY_LOCK, "six>=2", ["six"]),
         ("poetry.lock", POETRY_LOCK, "no-such_Package.by.far", ["no-such_Package.by.far"]),
+        ("poetry.lock", POETRY_LOCK, "tomli>=2 ; python_version < '3.11'", []),
+        *(
+            ("poetry.lock", POETRY_LOCK.replace("1.16.0", version), dependency, [])
+            for version, dependency in [("1!1.0", "six>=2"), ("1.2.3.4", "six>1.2.3")]
+        ),
         ("pdm.lock", PDM_LOCK, "six", []),
         ("pdm.lock", PDM_LOCK, "attrs", ["attrs"]),
         ("pylock.toml", PYLOCK, "six!=1.17.*", []),
         ("pylock.toml", PYLOCK, "attrs", ["attrs"]),
+        ("pylock.toml", PYLOCK, "colorama; sys_platform == 'win32'", []),
+        ("uv.lock", UV_LOCK, "colorama; sys_platform == 'win32'", ["colorama"]),
     ],
 )
 def test_a_lock_without_all_dependencies_of_the_project_is_stale(make_submission, lock, text, dependency, missing):
@@ -529,7 +537,7 @@ def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submissi
     assert found.stale_lock
     assert found.stale_lock.missing == ["attrs"]
     assert (found.lines, found.stale_lock.preferences) == (
-        ["six==1.16.0", "attrs"],
+        ("six==1.16.0", "attrs"),
         "six==1.16.0\nno-such-package-by-far==1.0\n",
     )
 

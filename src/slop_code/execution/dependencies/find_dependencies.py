@@ -77,7 +77,7 @@ class Dependencies:
         return self.text is not None if self.export else self.lines is not None
 
     @property
-    def lines(self) -> list[str] | None:
+    def lines(self) -> tuple[str, ...] | None:
         """The requirements; None: they are not plain, or uv has to export them."""
         return None if self.export or self.text is None else plain_lines(self.text)
 
@@ -88,7 +88,7 @@ def python_dependencies(submission: Path, entry_file: str | None = None) -> Depe
 
 
 def _used(files: list[Dependencies]) -> Dependencies:
-    return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
+    return next((file for file in files if file.lines != ()), files[0] if files else Dependencies())
 
 
 def _dependency_files(submission: Path, entry_file: str | None) -> list[Dependencies]:
@@ -268,7 +268,7 @@ def _script(submission: Path, entry_file: str) -> Dependencies | None:
 
 def has_script_dependencies(submission: Path, entry_file: str) -> bool:
     script = _script(submission, entry_file)
-    return script is not None and script.lines != []
+    return script is not None and script.lines != ()
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Any
 
@@ -36,27 +37,31 @@ COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 ARCHIVE = re.compile(r"\.(whl|zip|tar|tgz|tbz|txz|gz|bz2|xz|zst)\b", re.IGNORECASE)
 
 
-def is_plain(requirements: str) -> bool:
-    """Well-formed names and versions only: no file, folder, link or option that could install the submission's code."""
-    return plain_lines(requirements) is not None
+@functools.lru_cache(maxsize=8)
+def plain_lines(requirements: str) -> tuple[str, ...] | None:
+    """Well-formed names and versions, without comments: no file, folder, link or option that could install other code.
 
-
-def plain_lines(requirements: str) -> list[str] | None:
-    """The requirements, without comments; None: not all are plain."""
+    None: not all are plain.
+    """
     lines = [COMMENT.sub("", line).strip() for line in _with_hashes(requirements)]
-    is_plain = all(not line or (PLAIN_REQUIREMENT.fullmatch(line) and not ARCHIVE.search(line)) for line in lines)
-    return [" ".join(line.split()) for line in lines if line] if is_plain else None
+    is_plain = all(not line or _is_plain_line(line) for line in lines)
+    return tuple(" ".join(line.split()) for line in lines if line) if is_plain else None
+
+
+def _is_plain_line(line: str) -> bool:
+    return PLAIN_REQUIREMENT.fullmatch(line) is not None and not ARCHIVE.search(line)
 
 
 def _with_hashes(requirements: str) -> list[str]:
     """The lines, each with the hashes that follow it on lines of their own, as pip-compile writes them."""
-    lines: list[str] = []
+    lines: list[list[str]] = []
     for line in LINE_END.split(requirements):
-        if lines and CONTINUED.fullmatch(lines[-1]) and line.lstrip(" \t").startswith("--hash="):
-            lines[-1] = f"{lines[-1][:-1]}{line.lstrip()}"
+        if lines and CONTINUED.fullmatch(lines[-1][-1]) and line.lstrip(" \t").startswith("--hash="):
+            lines[-1][-1] = lines[-1][-1][:-1]
+            lines[-1].append(line.lstrip())
         else:
-            lines.append(line)
-    return lines
+            lines.append([line])
+    return ["".join(parts) for parts in lines]
 
 
 def plain_name(dependency: Any) -> str | None:
@@ -65,4 +70,4 @@ def plain_name(dependency: Any) -> str | None:
         return None
     name = re.match(_NAME, dependency)
     is_line = dependency.splitlines() == [dependency]
-    return normal_name(name[0]) if name and is_line and is_plain(dependency) else None
+    return normal_name(name[0]) if name and is_line and _is_plain_line(dependency.strip()) else None

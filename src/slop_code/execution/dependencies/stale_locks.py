@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.dependencies.package_managers import normal_name
 from slop_code.execution.dependencies.plain_requirements import PLAIN_REQUIREMENT
-from slop_code.execution.python_version import fits, normal_request
+from slop_code.execution.python_version import fits, is_release, normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,11 @@ class StaleLock:
 def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -> StaleLock | None:
     """None: the lock has all of these dependencies of the project.
 
-    A version that cannot be compared counts as one that fits.
+    A version that cannot be compared counts as one that fits. Locks other than uv.lock may leave out a dependency
+    with a marker, which cannot hold where the project runs.
     """
-    requested = [match for text in dependencies[:MAX_DEPENDENCIES] if (match := _DEPENDENCY.match(text))]
+    compared = [text for text in dependencies[:MAX_DEPENDENCIES] if name == "uv.lock" or ";" not in text]
+    requested = [match for text in compared if (match := _DEPENDENCY.match(text))]
     missing = [match[1] for match in requested if not _has(locked, normal_name(match[1]), match[2] or "", match[3])]
     if not missing:
         return None
@@ -60,4 +62,4 @@ def _has(locked: LockedPackages, name: str, extras: str, specifier: str) -> bool
     request, versions = specifier.strip(" ()\t"), locked.versions.get(name, [])
     if len(request) > MAX_SPECIFIER or len(versions) > MAX_VERSIONS or normal_request(request) is None:
         return True
-    return not versions or any(fits(version, request) for version in versions)
+    return not versions or any(not is_release(version) or fits(version, request) for version in versions)
