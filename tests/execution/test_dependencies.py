@@ -12,6 +12,7 @@ from slop_code.execution.dependencies.poetry_project import pep440_specifier, po
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
+from slop_code.execution.setup import python_steps
 from tests.marks import in_proof
 
 WHEEL = "sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
@@ -528,6 +529,13 @@ def test_versions_of_a_stale_lock_are_preferred_where_uv_can_parse_them(make_sub
     assert stale.preferences == "own==1\nsix==1.16.0\nsix==1.15\na-b==2.0rc1.post2\n"
 
 
+@pytest.mark.parametrize(("settings", "expected"), [("", [True, True]), ("[tool.uv]\n", [False, False])])
+def test_sources_of_a_project_count_for_resolution_and_installation_alike(make_submission, settings, expected):
+    submission = make_submission({"pyproject.toml": f"{ANY_SIX}{settings}", "uv.lock": STALE_UV_LOCK})
+    steps = python_steps("python", python_dependencies(submission))[1:]
+    assert ["--no-sources" in step.argv for step in steps] == expected
+
+
 def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submission):
     files = {
         "pyproject.toml": f'{POETRY}\n[tool.poetry.dependencies.attrs]\nversion = "*"\n',
@@ -540,6 +548,22 @@ def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submissi
         ("six==1.16.0", "attrs"),
         "six==1.16.0\nno-such-package-by-far==1.0\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("markers", "source"),
+    [
+        (("python_version < '3'", "python_version >= '3'"), "poetry.lock"),
+        (("", "python_version >= '3'"), "pyproject.toml"),
+        (("", ""), "pyproject.toml"),
+    ],
+)
+def test_a_lock_with_two_versions_of_a_package_needs_markers_for_both(make_submission, markers, source):
+    package = '[[package]]\nname = "six"\nversion = "1.{}.0"\nmarkers = "{}"\n'
+    lock = "".join(package.format(number, marker) for number, marker in zip((15, 16), markers, strict=True))
+    found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "poetry.lock": lock}))
+    both = ("six==1.15.0 ; python_version < '3'", "six==1.16.0 ; python_version >= '3'")
+    assert (found.source, found.lines) == (source, both if source == "poetry.lock" else ("six",))
 
 
 @pytest.mark.e2e

@@ -156,10 +156,15 @@ def _is_needed(package: Mapping[str, Any], group: str) -> bool:
 
 
 def _requirements(packages: list[dict[str, Any]], marker_key: str, group: str) -> str | None:
+    """None: not all can be written as requirements, or nothing chooses between two versions of a package."""
     lines = [_requirement(package, marker_key, group) for package in packages]
-    names = [package.get("name") for package in packages if not package.get("extras")]
-    if any(line is None for line in lines) or len(set(map(str, names))) != len(names):
-        return None  # two versions of a package, of which markers of other packages choose one
+    named = [
+        (package.get("name"), line) for package, line in zip(packages, lines, strict=True) if not package.get("extras")
+    ]
+    counts = Counter(str(name) for name, _ in named)
+    # Without markers of its own, such a package is chosen by markers of other packages.
+    if None in lines or any(counts[str(name)] > 1 and " ; " not in str(line) for name, line in named):
+        return None
     return "".join(f"{line}\n" for line in dict.fromkeys(lines))
 
 
