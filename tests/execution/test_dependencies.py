@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from slop_code.execution.dependencies.find_dependencies import dependency_warnings, python_dependencies
+from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
+from slop_code.execution.dependencies.find_dependencies import python_dependencies
 from slop_code.execution.dependencies.inline_metadata import script_metadata
 from slop_code.execution.dependencies.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
@@ -592,8 +593,12 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
     ("files", "warnings"),
     [
         ({}, []),
-        ({"Pipfile": ""}, ["Pipfile of the submission cannot be read"]),
-        ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission cannot be read"]),
+        ({"Pipfile": ""}, ["Pipfile of the submission is not supported"]),
+        ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission is not supported"]),
+        (
+            {"conda.yml": "", "Pipfile.lock": ""},
+            ["Pipfile.lock of the submission is not", "conda.yml of the submission"],
+        ),
         ({"pyproject.toml": "[project"}, ["pyproject.toml of the submission cannot be parsed"]),
         (
             {"requirements.txt": "attrs", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX},
@@ -634,7 +639,7 @@ def test_a_script_runs_with_its_dependencies_and_a_pipfile_is_a_warning(evaluate
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
     files = {"main.py": f"{SCRIPT}{MAIN}", "Pipfile": "[packages]\nsix = '*'\n"}
     results = evaluate(problem, make_submission(files), sandbox="none")
-    assert any(warning.startswith("Pipfile of the submission cannot be read") for warning in results.warnings)
+    assert any(warning.startswith("Pipfile of the submission is not supported") for warning in results.warnings)
     assert results.passed["all-cases"]
 
 

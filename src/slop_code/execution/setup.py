@@ -100,8 +100,10 @@ def _plan(sandbox: Sandbox, submission: Path, entry_file: str | None) -> SetupPl
         inputs[RESOLVED] = needed.stale_lock.preferences
     if needed.plain:
         content = digest_of([needed.text, inputs])
+    elif needed.source:
+        content = tree_digest(submission)
     else:
-        content = tree_digest(submission) if needed.source else ""
+        content = ""
     return SetupPlan(SUBJECTS, content, python_steps(python, needed), inputs, needed.files)
 
 

@@ -6,16 +6,15 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.dependencies.package_managers import normal_name
-from slop_code.execution.dependencies.plain_requirements import PLAIN_REQUIREMENT
+from slop_code.execution.dependencies.plain_requirements import NAME, PLAIN_REQUIREMENT, normal_name
 from slop_code.execution.python_version import fits, is_release, normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.execution.dependencies.package_managers import LockedPackages
+    from slop_code.execution.dependencies.lock_files import LockedPackages
 
-_DEPENDENCY = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]{0,99}[A-Za-z0-9])?)\s*(?:\[([^\]]*)\])?([^;@]*)")
+_DEPENDENCY = re.compile(rf"\s*({NAME})\s*(?:\[([^\]]*)\])?([^;@]*)")
 MAX_DEPENDENCIES = 1000
 """That are compared with a lock, so that a hostile project takes no time."""
 
@@ -54,9 +53,9 @@ def _is_pin(text: str) -> bool:
 
 
 def _has(locked: LockedPackages, name: str, extras: str, specifier: str) -> bool:
-    if name not in locked.direct:
+    if name not in locked.names:
         return False
-    known = locked.direct[name]
+    known = locked.names[name]
     if known is not None and not {normal_name(extra.strip()) for extra in extras.split(",")} - {""} <= known:
         return False
     request, versions = specifier.strip(" ()\t"), locked.versions.get(name, [])
