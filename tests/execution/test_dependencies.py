@@ -85,6 +85,7 @@ lock-version = "2.1"
 python-versions = ">=3.8"
 content-hash = "00"
 """
+TWO_VERSIONS = "".join(f'[[package]]\nname = "six"\nversion = "{version}"\n' for version in ("1.16.0", "1.15.0"))
 PDM_LOCK = f"""\
 [metadata]
 groups = ["default", "dev"]
@@ -180,6 +181,11 @@ MANAGERS = {
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
     "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
+    "poetry.lock with two versions": (
+        {"pyproject.toml": ANY_SIX, "poetry.lock": TWO_VERSIONS},
+        "pyproject.toml",
+        True,
+    ),
     "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
     "pylock": ({"pylock.toml": PYLOCK}, "pylock.toml", True),
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
@@ -513,7 +519,7 @@ def test_a_lock_without_all_dependencies_of_the_project_is_stale(make_submission
     project = f'{PROJECT}dependencies = ["{dependency}"]\n'
     submission = make_submission({lock: text, "pyproject.toml": project})
     found = python_dependencies(submission)
-    assert (found.stale_lock.missing if found.stale_lock else []) == missing
+    assert (found.preferred_lock.missing if found.preferred_lock else []) == missing
     assert found.source == ("pyproject.toml" if missing else lock)
     expected = [f"{lock} of the submission lacks what pyproject.toml asks for ({missing[0]})"] if missing else []
     assert [warning.partition(", so")[0] for warning in dependency_warnings(submission)] == expected
@@ -525,7 +531,7 @@ def test_versions_of_a_stale_lock_are_preferred_where_uv_can_parse_them(make_sub
         for name, version in [("A.b", "2.0rc1.post2"), ("six", "1.15"), ("x", "1\\n-e ."), ("-e .", "1"), ("y", "one")]
     )
     submission = make_submission({"uv.lock": f"{STALE_UV_LOCK}\n{others}", "pyproject.toml": ANY_SIX})
-    stale = python_dependencies(submission).stale_lock
+    stale = python_dependencies(submission).preferred_lock
     assert stale
     assert stale.preferences == "own==1\nsix==1.16.0\nsix==1.15\na-b==2.0rc1.post2\n"
 
@@ -543,9 +549,9 @@ def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submissi
         "poetry.lock": POETRY_LOCK,
     }
     found = python_dependencies(make_submission(files))
-    assert found.stale_lock
-    assert found.stale_lock.missing == ["attrs"]
-    assert (found.lines, found.stale_lock.preferences) == (
+    assert found.preferred_lock
+    assert found.preferred_lock.missing == ["attrs"]
+    assert (found.lines, found.preferred_lock.preferences) == (
         ("six==1.16.0", "attrs"),
         "six==1.16.0\nno-such-package-by-far==1.0\n",
     )
@@ -559,12 +565,20 @@ def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submissi
         (("", ""), "pyproject.toml"),
     ],
 )
-def test_a_lock_with_two_versions_of_a_package_needs_markers_for_both(make_submission, markers, source):
+def test_versions_of_a_lock_with_two_of_a_package_are_preferred_unless_both_have_markers(
+    make_submission, markers, source
+):
     package = '[[package]]\nname = "six"\nversion = "1.{}.0"\nmarkers = "{}"\n'
     lock = "".join(package.format(number, marker) for number, marker in zip((15, 16), markers, strict=True))
-    found = python_dependencies(make_submission({"pyproject.toml": ANY_SIX, "poetry.lock": lock}))
+    submission = make_submission({"pyproject.toml": ANY_SIX, "poetry.lock": lock})
+    found, is_lock = python_dependencies(submission), source == "poetry.lock"
     both = ("six==1.15.0 ; python_version < '3'", "six==1.16.0 ; python_version >= '3'")
-    assert (found.source, found.lines) == (source, both if source == "poetry.lock" else ("six",))
+    assert (found.source, found.lines) == (source, both if is_lock else ("six",))
+    assert (found.preferred_lock and found.preferred_lock.preferences) == (
+        None if is_lock else "six==1.15.0\nsix==1.16.0\n"
+    )
+    warnings = [warning.partition(";")[0] for warning in dependency_warnings(submission)]
+    assert warnings == ([] if is_lock else ["poetry.lock of the submission cannot be installed as it is"])
 
 
 @pytest.mark.e2e

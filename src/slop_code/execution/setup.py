@@ -96,8 +96,8 @@ def _plan(sandbox: Sandbox, submission: Path, entry_file: str | None) -> SetupPl
         return SetupPlan(SUBJECTS, "", [])
     needed = python_dependencies(submission, entry_file)
     inputs = {} if needed.requirements is None else {REQUIREMENTS: needed.requirements}
-    if needed.stale_lock is not None:
-        inputs[RESOLVED] = needed.stale_lock.preferences
+    if needed.preferred_lock is not None:
+        inputs[RESOLVED] = needed.preferred_lock.preferences
     if needed.plain:
         content = digest_of([needed.text, inputs])
     elif needed.source:
@@ -125,7 +125,7 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
     # A pyproject.toml next to a requirements file is ignored.
     is_list = dependencies.source == "requirements.txt" or dependencies.requirements is not None
     no_sources = ["--no-sources"] if is_list else []
-    if dependencies.stale_lock is not None:
+    if dependencies.preferred_lock is not None:
         # uv prefers the versions that it finds in its output file.
         resolve = ["uv", "pip", "compile", "--quiet", "--no-config", "--python", "{env}/bin/python"]
         steps.append(SetupStep([*resolve, *no_sources, "--output-file", RESOLVED, source], kind))

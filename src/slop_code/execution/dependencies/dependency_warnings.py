@@ -22,7 +22,7 @@ from slop_code.execution.dependencies.submission_files import has_file, read_tex
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slop_code.execution.dependencies.stale_locks import StaleLock
+    from slop_code.execution.dependencies.stale_locks import PreferredLock
 
 UNSUPPORTED = (
     "Pipfile",
@@ -46,9 +46,9 @@ def dependency_warnings(submission: Path, entry_file: str | None = None) -> list
         if has_file(submission, name)
     ]
     warnings += _unparsed(submission, used, entry_file)
-    if (stale := used.stale_lock) is not None:
-        warnings.append(_stale_warning(stale))
-    counted = [used.source, stale.name if stale else None]
+    if (preferred := used.preferred_lock) is not None:
+        warnings.append(_lock_warning(preferred))
+    counted = [used.source, preferred.name if preferred else None]
     ignored = [name for name in LOCKS if has_file(submission, name) and name not in counted]
     ignored += [str(file.source) for file in files if file.source != entry_file and _is_ignored(file, used)]
     if entry_file is not None and _is_script_ignored(submission, entry_file, used):
@@ -102,9 +102,11 @@ def _registry_warning(registry: str) -> str:
     return f"uv.lock of the submission has packages of {registry[:200]!r}, which is not asked; {step}"
 
 
-def _stale_warning(lock: StaleLock) -> str:
+def _lock_warning(lock: PreferredLock) -> str:
     names = ", ".join(list(dict.fromkeys(lock.missing))[:5])
     how = "packages were resolved anew, in its versions where they fit"
+    if not names:
+        return f"{lock.name} of the submission cannot be installed as it is; {how}"
     return f"{lock.name} of the submission lacks what pyproject.toml asks for ({names}), so it is stale; {how}"
 
 

@@ -24,13 +24,15 @@ from slop_code.execution.dependencies.poetry_project import (
     poetry_dependencies,
     poetry_project_requirements,
 )
-from slop_code.execution.dependencies.stale_locks import StaleLock, stale_lock
+from slop_code.execution.dependencies.stale_locks import PreferredLock, preferred_lock, stale_lock
 from slop_code.execution.dependencies.submission_files import has_file, read_text, read_toml
 from slop_code.execution.python_version import normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from slop_code.execution.dependencies.lock_files import LockedPackages
 
 MAX_FILES = 20
 """That a setup.cfg may name."""
@@ -58,8 +60,8 @@ class Dependencies:
     locked: bool = False
     """Complete, so that no dependency of a dependency is added."""
 
-    stale_lock: StaleLock | None = None
-    """A lock that lacks some of them, and whose versions are preferred."""
+    preferred_lock: PreferredLock | None = None
+    """A lock that is stale, or cannot be installed as it is, and whose versions are preferred."""
 
     @classmethod
     def from_requirements(cls, source: str, requirements: str | None, *, locked: bool = False) -> Dependencies:
@@ -100,15 +102,19 @@ def _lock_or_project(submission: Path, lock: Dependencies) -> Dependencies:
     listed = _listed_dependencies(read_toml(submission, "pyproject.toml") or {})
     stale = find_stale_lock(submission, str(lock.source), listed)
     own = pyproject_dependencies(submission) if stale else None
-    return lock if own is None else replace(own, stale_lock=stale)
+    return lock if own is None else replace(own, preferred_lock=stale)
 
 
-def find_stale_lock(submission: Path, name: str, dependencies: Any) -> StaleLock | None:
+def find_stale_lock(submission: Path, name: str, dependencies: Any) -> PreferredLock | None:
     """The lock of this name if it lacks any of the dependencies, of which all but texts are left out."""
     texts = [text for text in dependencies if isinstance(text, str)] if isinstance(dependencies, list) else []
+    return stale_lock(name, _locked_packages(submission, name), texts)
+
+
+def _locked_packages(submission: Path, name: str) -> LockedPackages:
     project = (read_toml(submission, "pyproject.toml") or {}).get("project")
     own_name = project.get("name") if isinstance(project, dict) else None
-    return stale_lock(name, locked_packages(name, read_toml(submission, name) or {}, own_name), texts)
+    return locked_packages(name, read_toml(submission, name) or {}, own_name)
 
 
 def _listed_dependencies(settings: Mapping[str, Any]) -> Any:
@@ -140,17 +146,21 @@ def _uv_lock(submission: Path) -> Dependencies | None:
 
 
 def _poetry_lock(submission: Path) -> Dependencies | None:
-    requirements = poetry_requirements(read_toml(submission, "poetry.lock") or {})
-    if requirements is None:
-        return None
-    return Dependencies.from_requirements("poetry.lock", requirements, locked=True)
+    name = "poetry.lock"
+    return _lock_or_preferences(submission, name, poetry_requirements(read_toml(submission, name) or {}))
 
 
 def _pdm_lock(submission: Path) -> Dependencies | None:
-    requirements = pdm_requirements(read_toml(submission, "pdm.lock") or {})
-    if requirements is None:
-        return None
-    return Dependencies.from_requirements("pdm.lock", requirements, locked=True)
+    name = "pdm.lock"
+    return _lock_or_preferences(submission, name, pdm_requirements(read_toml(submission, name) or {}))
+
+
+def _lock_or_preferences(submission: Path, name: str, requirements: str | None) -> Dependencies | None:
+    """The lock, or the project's own file in the versions of a lock that cannot be installed as it is."""
+    if requirements is not None:
+        return Dependencies.from_requirements(name, requirements, locked=True)
+    own, locked = pyproject_dependencies(submission), _locked_packages(submission, name)
+    return replace(own, preferred_lock=preferred_lock(name, locked)) if own and locked.versions else None
 
 
 def _pylock(submission: Path) -> Dependencies | None:

@@ -1,4 +1,4 @@
-"""Lock files that lack dependencies of the project's own file."""
+"""Lock files whose versions are only preferred, as they lack dependencies of the project's own file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ MAX_VERSIONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class StaleLock:
+class PreferredLock:
     name: str
     missing: Sequence[str]
-    """Names of dependencies that it has not, or not in a version that fits."""
+    """Names of dependencies that it has not, or not in a version that fits; empty: it cannot be installed as it is."""
 
     preferences: str
     """Its versions, as pinned requirements."""
 
 
-def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -> StaleLock | None:
+def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -> PreferredLock | None:
     """None: the lock has all of these dependencies of the project.
 
     A version that cannot be compared counts as one that fits. Locks other than uv.lock may leave out a dependency
@@ -42,10 +42,12 @@ def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -
     compared = [text for text in dependencies[:MAX_DEPENDENCIES] if name == "uv.lock" or ";" not in text]
     requested = [match for text in compared if (match := _DEPENDENCY.match(text))]
     missing = [match[1] for match in requested if not _has(locked, normal_name(match[1]), match[2] or "", match[3])]
-    if not missing:
-        return None
+    return preferred_lock(name, locked, missing) if missing else None
+
+
+def preferred_lock(name: str, locked: LockedPackages, missing: Sequence[str] = ()) -> PreferredLock:
     pins = [f"{package}=={version}" for package, versions in locked.versions.items() for version in versions]
-    return StaleLock(name, missing, "".join(f"{pin}\n" for pin in pins if _is_pin(pin)))
+    return PreferredLock(name, missing, "".join(f"{pin}\n" for pin in pins if _is_pin(pin)))
 
 
 def _is_pin(text: str) -> bool:
