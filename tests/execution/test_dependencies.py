@@ -6,12 +6,14 @@ import json
 
 import pytest
 
-from slop_code.execution.dependencies.find_dependencies import dependency_warnings, python_dependencies
+from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
+from slop_code.execution.dependencies.find_dependencies import python_dependencies
 from slop_code.execution.dependencies.inline_metadata import script_metadata
 from slop_code.execution.dependencies.poetry_project import pep440_specifier, poetry_project_requirements
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
+from slop_code.execution.setup import python_steps
 from tests.marks import in_proof
 
 WHEEL = "sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
@@ -83,6 +85,7 @@ lock-version = "2.1"
 python-versions = ">=3.8"
 content-hash = "00"
 """
+TWO_VERSIONS = "".join(f'[[package]]\nname = "six"\nversion = "{version}"\n' for version in ("1.16.0", "1.15.0"))
 PDM_LOCK = f"""\
 [metadata]
 groups = ["default", "dev"]
@@ -178,6 +181,11 @@ MANAGERS = {
     "poetry": ({"pyproject.toml": POETRY}, "pyproject.toml", True),
     "poetry 2": ({"pyproject.toml": POETRY_2}, "pyproject.toml", True),
     "poetry.lock": ({"pyproject.toml": POETRY, "poetry.lock": POETRY_LOCK}, "poetry.lock", True),
+    "poetry.lock with two versions": (
+        {"pyproject.toml": ANY_SIX, "poetry.lock": TWO_VERSIONS},
+        "pyproject.toml",
+        True,
+    ),
     "pdm": ({"pyproject.toml": ANY_SIX, "pdm.lock": PDM_LOCK}, "pdm.lock", True),
     "pylock": ({"pylock.toml": PYLOCK}, "pylock.toml", True),
     "hatch": ({"pyproject.toml": HATCH, "hatch_build.py": HATCH_HOOK}, "pyproject.toml", False),
@@ -298,6 +306,7 @@ def test_dependencies_of_every_package_manager_are_installed(
         ("#!/usr/bin/env python\n# /// script\n# a = 1\n#\n# b = 2\n# ///\n# more\n", {"a": 1, "b": 2}),
         ("\ufeff# /// script\r\n# a = 1\r\n# ///\r\n", {"a": 1}),
         ('# /// script\n# a = """\n# ///\n# """\n# ///\n', {"a": "///\n"}),
+        ("text = 'a\u2028# /// script\u2028# a = 1\u2028# ///\u2028'\n", {}),
         ("# /// other\n# a = 1\n# ///\n", {}),
         ("# /// script\n# a = 1\nimport six\n# ///\n", None),
         ("# /// script\n# a = [\n# ///\n", None),
@@ -417,6 +426,9 @@ def test_a_file_that_names_nothing_does_not_shadow_another(make_submission, file
         ("file: ../outside.txt", None),
         ("file: link.txt", None),
         ("file: one.txt\0", None),
+        (f"file: {'a' * 300}", None),
+        pytest.param(f"file: {'a/' * 100_000}", None, marks=pytest.mark.e2e, id="long path"),
+        ("file: long.txt", None),
         ("file: ", None),
         (f"file: {','.join(['one.txt'] * 21)}", None),
     ],
@@ -426,7 +438,16 @@ def test_files_that_a_setup_cfg_names_are_read_inside_the_submission_alone(make_
     submission = make_submission({**files, "setup.cfg": f"[options]\ninstall_requires = {value}\n"})
     (submission.parent / "outside.txt").write_text("six")
     (submission / "link.txt").symlink_to("../outside.txt")
+    (submission / "long.txt").symlink_to("a" * 300)
     assert python_dependencies(submission).text == text
+    assert len(dependency_warnings(submission)) == (text is None)
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0", "\ud800"])
+def test_an_entry_file_that_cannot_exist_names_no_dependencies(make_submission, name):
+    submission = make_submission({})
+    assert python_dependencies(submission, name).source is None
+    assert dependency_warnings(submission, name) == []
 
 
 @pytest.mark.parametrize(
@@ -481,17 +502,24 @@ def test_a_pylock_that_is_not_made_of_requirements_is_read_by_uv(make_submission
         ("poetry.lock", POETRY_LOCK, "six[fast]<2", []),
         ("poetry.lock", POETRY_LOCK, "six>=2", ["six"]),
         ("poetry.lock", POETRY_LOCK, "no-such_Package.by.far", ["no-such_Package.by.far"]),
+        ("poetry.lock", POETRY_LOCK, "tomli>=2 ; python_version < '3.11'", []),
+        *(
+            ("poetry.lock", POETRY_LOCK.replace("1.16.0", version), dependency, [])
+            for version, dependency in [("1!1.0", "six>=2"), ("1.2.3.4", "six>1.2.3")]
+        ),
         ("pdm.lock", PDM_LOCK, "six", []),
         ("pdm.lock", PDM_LOCK, "attrs", ["attrs"]),
         ("pylock.toml", PYLOCK, "six!=1.17.*", []),
         ("pylock.toml", PYLOCK, "attrs", ["attrs"]),
+        ("pylock.toml", PYLOCK, "colorama; sys_platform == 'win32'", []),
+        ("uv.lock", UV_LOCK, "colorama; sys_platform == 'win32'", ["colorama"]),
     ],
 )
 def test_a_lock_without_all_dependencies_of_the_project_is_stale(make_submission, lock, text, dependency, missing):
     project = f'{PROJECT}dependencies = ["{dependency}"]\n'
     submission = make_submission({lock: text, "pyproject.toml": project})
     found = python_dependencies(submission)
-    assert (found.stale_lock.missing if found.stale_lock else []) == missing
+    assert (found.preferred_lock.missing if found.preferred_lock else []) == missing
     assert found.source == ("pyproject.toml" if missing else lock)
     expected = [f"{lock} of the submission lacks what pyproject.toml asks for ({missing[0]})"] if missing else []
     assert [warning.partition(", so")[0] for warning in dependency_warnings(submission)] == expected
@@ -503,9 +531,16 @@ def test_versions_of_a_stale_lock_are_preferred_where_uv_can_parse_them(make_sub
         for name, version in [("A.b", "2.0rc1.post2"), ("six", "1.15"), ("x", "1\\n-e ."), ("-e .", "1"), ("y", "one")]
     )
     submission = make_submission({"uv.lock": f"{STALE_UV_LOCK}\n{others}", "pyproject.toml": ANY_SIX})
-    stale = python_dependencies(submission).stale_lock
+    stale = python_dependencies(submission).preferred_lock
     assert stale
     assert stale.preferences == "own==1\nsix==1.16.0\nsix==1.15\na-b==2.0rc1.post2\n"
+
+
+@pytest.mark.parametrize(("settings", "expected"), [("", [True, True]), ("[tool.uv]\n", [False, False])])
+def test_sources_of_a_project_count_for_resolution_and_installation_alike(make_submission, settings, expected):
+    submission = make_submission({"pyproject.toml": f"{ANY_SIX}{settings}", "uv.lock": STALE_UV_LOCK})
+    steps = python_steps("python", python_dependencies(submission))[1:]
+    assert ["--no-sources" in step.argv for step in steps] == expected
 
 
 def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submission):
@@ -514,12 +549,36 @@ def test_a_lock_of_poetry_without_all_of_its_dependencies_is_stale(make_submissi
         "poetry.lock": POETRY_LOCK,
     }
     found = python_dependencies(make_submission(files))
-    assert found.stale_lock
-    assert found.stale_lock.missing == ["attrs"]
-    assert (found.lines, found.stale_lock.preferences) == (
-        ["six==1.16.0", "attrs"],
+    assert found.preferred_lock
+    assert found.preferred_lock.missing == ["attrs"]
+    assert (found.lines, found.preferred_lock.preferences) == (
+        ("six==1.16.0", "attrs"),
         "six==1.16.0\nno-such-package-by-far==1.0\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("markers", "source"),
+    [
+        (("python_version < '3'", "python_version >= '3'"), "poetry.lock"),
+        (("", "python_version >= '3'"), "pyproject.toml"),
+        (("", ""), "pyproject.toml"),
+    ],
+)
+def test_versions_of_a_lock_with_two_of_a_package_are_preferred_unless_both_have_markers(
+    make_submission, markers, source
+):
+    package = '[[package]]\nname = "six"\nversion = "1.{}.0"\nmarkers = "{}"\n'
+    lock = "".join(package.format(number, marker) for number, marker in zip((15, 16), markers, strict=True))
+    submission = make_submission({"pyproject.toml": ANY_SIX, "poetry.lock": lock})
+    found, is_lock = python_dependencies(submission), source == "poetry.lock"
+    both = ("six==1.15.0 ; python_version < '3'", "six==1.16.0 ; python_version >= '3'")
+    assert (found.source, found.lines) == (source, both if is_lock else ("six",))
+    assert (found.preferred_lock and found.preferred_lock.preferences) == (
+        None if is_lock else "six==1.15.0\nsix==1.16.0\n"
+    )
+    warnings = [warning.partition(";")[0] for warning in dependency_warnings(submission)]
+    assert warnings == ([] if is_lock else ["poetry.lock of the submission cannot be installed as it is"])
 
 
 @pytest.mark.e2e
@@ -548,8 +607,12 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
     ("files", "warnings"),
     [
         ({}, []),
-        ({"Pipfile": ""}, ["Pipfile of the submission cannot be read"]),
-        ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission cannot be read"]),
+        ({"Pipfile": ""}, ["Pipfile of the submission is not supported"]),
+        ({"environment.yml": "", "requirements.txt": ""}, ["environment.yml of the submission is not supported"]),
+        (
+            {"conda.yml": "", "Pipfile.lock": ""},
+            ["Pipfile.lock of the submission is not", "conda.yml of the submission"],
+        ),
         ({"pyproject.toml": "[project"}, ["pyproject.toml of the submission cannot be parsed"]),
         (
             {"requirements.txt": "attrs", "uv.lock": UV_LOCK, "pyproject.toml": ANY_SIX},
@@ -575,6 +638,7 @@ def test_a_lock_with_a_second_registry_is_not_plain_and_a_warning(make_submissio
         ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"').replace("package-mode = false", "")}, []),
         ({"pyproject.toml": POETRY.replace('"1.16.0"', '"^1 || ^2"'), "poetry.lock": POETRY_LOCK}, []),
         ({"setup.cfg": "[options]\ninstall_requires = file: none.txt\n"}, ["install_requires in setup.cfg of the"]),
+        ({"setup.cfg": "[options]\na = 1\na = 2\n"}, ["setup.cfg of the submission cannot be parsed"]),
         ({"uv.lock": UV_LOCK}, ["uv.lock of the submission is ignored: it cannot be used"]),
         ({"pylock.toml": "packages = 1\n"}, ["pylock.toml of the submission is ignored: it cannot be used"]),
         (MANAGERS["poetry.lock"][0], []),
@@ -589,7 +653,7 @@ def test_a_script_runs_with_its_dependencies_and_a_pipfile_is_a_warning(evaluate
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout == '1.16.0\\n'\n"})
     files = {"main.py": f"{SCRIPT}{MAIN}", "Pipfile": "[packages]\nsix = '*'\n"}
     results = evaluate(problem, make_submission(files), sandbox="none")
-    assert any(warning.startswith("Pipfile of the submission cannot be read") for warning in results.warnings)
+    assert any(warning.startswith("Pipfile of the submission is not supported") for warning in results.warnings)
     assert results.passed["all-cases"]
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.execution.dependencies.file_parsers import MAX_DOTS, MAX_LINE, parse_ini, parse_toml
+from slop_code.execution.dependencies.file_parsers import (
+    MAX_DEPTH,
+    MAX_INI_LENGTH,
+    MAX_STEPS,
+    install_requires,
+    parse_toml,
+)
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
-VERSIONS = [f"six=={number}.0" for number in range(MAX_DOTS + 1)]
+VERSIONS = [f"six=={number}.0" for number in range(1 + int(MAX_STEPS**0.5))]
 LISTED = f"x = {VERSIONS}\nday = 2024-01-01\n"
-SPACES = " " * MAX_LINE
+PATH = ".".join("a" * 20)
+SLOW_TOML = f"[{PATH}]\n" + "".join(f"{PATH}.k{number} = 1\n" for number in range(400_000))
+SLOW_QUOTED = "\n".join(f'{PATH}."\u2028{number}".{PATH} = 1' for number in range(200_000))
+SLOW_INI = f"[options]\ninstall_requires = six\nx{' ' * 100_000}y = 1\n"
 
 
 @pytest.mark.parametrize(
@@ -21,26 +31,45 @@ SPACES = " " * MAX_LINE
         ("a = \n", None),
         ("a = [" * 100_000, None),
         (f"{LISTED}a =\n", None),
-        (".".join(["a"] * 500_000) + " = 1\n", None),
-        ("".join(f"x{number} = {{{'a.' * 5000}a = 1}}\n" for number in range(50)), None),
+        (f"{'.'.join('a' * MAX_DEPTH)} = []\n", None),
+        (f"a = [\n{{{PATH} = [\n{{{PATH} = [\n{{{PATH} = 1}}]}}]}}]\n", None),
     ],
-    ids=["empty", "key", "long line", "no value", "deep", "long line and no value", "long key", "long keys in tables"],
+    ids=["empty", "key", "long line", "no value", "lists", "long line and no value", "tables", "tables in lists"],
 )
 def test_toml(text, parsed):
     assert parse_toml(text) == parsed
 
 
+@pytest.mark.parametrize("text", [SLOW_TOML, *in_proof(SLOW_QUOTED)], ids=["keys", "quoted keys"])
+def test_toml_that_takes_long_is_given_up(text):
+    assert parse_toml(text) is None
+
+
 @pytest.mark.parametrize(
     ("text", "parsed"),
     [
-        ("", {}),
-        ("[a]\nb = 1\n  2\n", {"a": {"b": "1\n2"}}),
-        (f"[a]\nb = {SPACES}1\n", {"a": {"b": "1"}}),
-        ("b = 1\n", None),
-        (f"b = {SPACES}1\n", None),
-        (f"[options]\nx{' ' * 1_000_000}y\n", None),
+        ("", ""),
+        ("[options]\ninstall_requires = 1\n  2\n", "1\n2"),
+        ("[DEFAULT]\ninstall_requires = 1\n[options]\n", "1"),
+        ("[other]\ninstall_requires = 1\n", ""),
+        ("install_requires = 1\n", None),
+        ("[options]\na = 1\na = 2\n", None),
     ],
-    ids=["empty", "key", "long line", "no section", "long line and no section", "long gap"],
+    ids=["empty", "key", "default", "other section", "no section", "key twice"],
 )
-def test_ini(text, parsed):
-    assert parse_ini(text) == parsed
+@pytest.mark.parametrize("comment", ["", f"# {'x' * MAX_INI_LENGTH}\n"], ids=["short", "long"])
+def test_install_requires(text, parsed, comment):
+    assert install_requires(comment + text) == parsed
+
+
+@pytest.mark.parametrize(
+    "text", [SLOW_INI, *in_proof(SLOW_INI.replace(" " * 100_000, "\r" * 100_000))], ids=["gap", "carriage returns"]
+)
+def test_a_setup_cfg_that_takes_long_is_given_up(text):
+    assert install_requires(text) is None
+
+
+def test_defaults_are_not_copied_into_every_section():
+    defaults = "".join(f"k{number} = {'v' * 80}\n" for number in range(5000))
+    sections = "".join(f"[s{number}]\n" for number in range(20_000))
+    assert install_requires(f"[DEFAULT]\n{defaults}{sections}[options]\ninstall_requires = six\n") == "six"

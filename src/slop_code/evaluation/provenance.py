@@ -17,11 +17,8 @@ from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.evaluation.staging import judge_sources
-from slop_code.execution.dependencies.find_dependencies import (
-    dependency_warnings,
-    has_script_dependencies,
-    python_requests,
-)
+from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
+from slop_code.execution.dependencies.find_dependencies import has_script_dependencies, python_requests
 from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
 from slop_code.execution.submission import open_submission

@@ -58,6 +58,11 @@ def normal_request(text: str) -> str | None:
     return ",".join("".join(part.groups(default="")) for part in parts if part)
 
 
+def is_release(version: str) -> bool:
+    """Whether the version is made of up to three numbers only, which `fits` can compare."""
+    return _VERSION.fullmatch(version) is not None
+
+
 def _is_specifier(operator: str, release: str, star: str | None) -> bool:
     if star and operator not in ("==", "!="):
         return False

@@ -96,12 +96,14 @@ def _plan(sandbox: Sandbox, submission: Path, entry_file: str | None) -> SetupPl
         return SetupPlan(SUBJECTS, "", [])
     needed = python_dependencies(submission, entry_file)
     inputs = {} if needed.requirements is None else {REQUIREMENTS: needed.requirements}
-    if needed.stale_lock is not None:
-        inputs[RESOLVED] = needed.stale_lock.preferences
-    if needed.text is not None and needed.plain:
+    if needed.preferred_lock is not None:
+        inputs[RESOLVED] = needed.preferred_lock.preferences
+    if needed.plain:
         content = digest_of([needed.text, inputs])
+    elif needed.source:
+        content = tree_digest(submission)
     else:
-        content = tree_digest(submission) if needed.source else ""
+        content = ""
     return SetupPlan(SUBJECTS, content, python_steps(python, needed), inputs, needed.files)
 
 
@@ -120,16 +122,17 @@ def python_steps(python: str, dependencies: Dependencies) -> list[SetupStep]:
     elif dependencies.requirements is not None:
         source = REQUIREMENTS
     kind = StepKind.PACKAGES if dependencies.plain else StepKind.OWN_CODE
-    if dependencies.stale_lock is not None:
+    # A pyproject.toml next to a requirements file is ignored.
+    is_list = dependencies.source == "requirements.txt" or dependencies.requirements is not None
+    no_sources = ["--no-sources"] if is_list else []
+    if dependencies.preferred_lock is not None:
         # uv prefers the versions that it finds in its output file.
         resolve = ["uv", "pip", "compile", "--quiet", "--no-config", "--python", "{env}/bin/python"]
-        steps.append(SetupStep([*resolve, "--output-file", RESOLVED, source], kind))
+        steps.append(SetupStep([*resolve, *no_sources, "--output-file", RESOLVED, source], kind))
         source = RESOLVED
     if dependencies.locked:
         install.append("--no-deps")
-    if dependencies.source == "requirements.txt" or dependencies.requirements is not None:
-        install.append("--no-sources")  # a pyproject.toml next to it is ignored
-    return [*steps, SetupStep([*install, "--python", "{env}/bin/python", "-r", source], kind)]
+    return [*steps, SetupStep([*install, *no_sources, "--python", "{env}/bin/python", "-r", source], kind)]
 
 
 @dataclass(frozen=True, slots=True)

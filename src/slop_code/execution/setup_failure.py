@@ -137,7 +137,8 @@ def damaged_environment(spec: EnvironmentSpec, steps: Sequence[SetupStep], damag
 def _package_failure(error: SetupStepError, probe: SetupProbe) -> str | None:
     """Why packages could not be installed that may well exist; None: the submission asks for what there is not.
 
-    No code of the submission runs in such a step, so it cannot forge what uv prints.
+    No code of the submission itself runs in such a step. Builds of packages from the index may run, and could print
+    any text that is looked for here: the index is trusted not to have packages that do so.
     """
     if error.done.exit_code != UNSATISFIABLE:
         return "uv was kept from installing the packages"

@@ -1,7 +1,7 @@
 """Parsers for TOML and INI files of submissions, which are hostile.
 
-The time and memory that Python's parsers take can grow with the square of a file's size. Files of which that may be
-true are parsed in a process of their own, with limits.
+The time and memory that Python's parsers take can grow with the square of a file's size. Files for which that would
+matter are parsed in a process of their own, with limits.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from typing import Any
 
 from slop_code.execution.process import capture
 
-MAX_DOTS = 40
-"""In a line of TOML: a key `a.b.c` makes a table for each of its parts."""
+MAX_STEPS = 1_000_000
+"""Of TOML that is parsed in this process, which takes up to a second for them."""
 
-MAX_LINE = 1000
-"""Characters of a line of INI."""
+MAX_DEPTH = 50
+"""Tables and lists of TOML inside each other, so that no recursive function fails later."""
+
+MAX_INI_LENGTH = 2000
+"""Characters of INI that is parsed in this process. Both long gaps and many mistakes make Python's parser slow."""
 
 PARSE_S = 600.0
 LIMITED = """
@@ -36,7 +39,7 @@ else:
     import configparser
     parser = configparser.RawConfigParser()
     parser.read_string(text)
-    parsed = {name: dict(parser.items(name)) for name in parser.sections()}
+    parsed = parser.get("options", "install_requires", fallback="")
 print(json.dumps(parsed, default=str))
 """
 
@@ -44,38 +47,57 @@ print(json.dumps(parsed, default=str))
 @functools.lru_cache(maxsize=8)
 def parse_toml(text: str) -> dict[str, Any] | None:
     """None: it cannot be parsed within the limits."""
-    if max(map(_dots, text.splitlines()), default=0) > MAX_DOTS:
-        return _parse_apart("toml", text)
-    try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    if _toml_steps(text) > MAX_STEPS:
+        parsed = _parse_apart("toml", text)
+    else:
+        try:
+            parsed = tomllib.loads(text)
+        except (ValueError, RecursionError):
+            return None
+    return parsed if isinstance(parsed, dict) and _is_shallow(parsed) else None
+
+
+def _toml_steps(text: str) -> int:
+    """An upper bound, up to a factor, of the tables that the parser looks up.
+
+    For each part of a key `a.b.c` it walks from the root, through the parts of the header `[x.y]` first. Both are on
+    one line, and only `\\n` ends a line of TOML: the other line ends of `splitlines` can be in a quoted part.
+    """
+    return text.count(".") * max(line.count(".") for line in text.split("\n"))
+
+
+def _is_shallow(parsed: dict[str, Any]) -> bool:
+    level: list[Any] = [parsed]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for value in level
+            for child in (value.values() if isinstance(value, dict) else value)
+            if isinstance(child, dict | list)
+        ]
+    return not level
 
 
 @functools.lru_cache(maxsize=8)
-def parse_ini(text: str) -> dict[str, dict[str, str]] | None:
-    """The keys of each section; None: it cannot be parsed within the limits."""
-    if max(map(len, text.splitlines()), default=0) > MAX_LINE:
-        return _parse_apart("ini", text)
+def install_requires(setup_cfg: str) -> str | None:
+    """`install_requires` in `[options]`; empty: there is none; None: the file cannot be parsed within the limits."""
+    if len(setup_cfg) > MAX_INI_LENGTH:
+        parsed = _parse_apart("ini", setup_cfg)
+        return parsed.strip() if isinstance(parsed, str) else None
     parser = configparser.RawConfigParser()
     try:
-        parser.read_string(text)
+        parser.read_string(setup_cfg)
     except configparser.Error:
         return None
-    return {name: dict(parser.items(name)) for name in parser.sections()}
+    return parser.get("options", "install_requires", fallback="").strip()
 
 
-def _dots(line: str) -> int:
-    return line.count(".")
-
-
-def _parse_apart(kind: str, text: str) -> dict[str, Any] | None:
+def _parse_apart(kind: str, text: str) -> Any:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
         done = capture([sys.executable, "-I", "-S", "-c", LIMITED, kind, file.name], PARSE_S)
     try:
-        parsed = json.loads(done.output) if done.exit_code == 0 else None
+        return json.loads(done.output) if done.exit_code == 0 else None
     except (ValueError, RecursionError):
         return None
-    return parsed if isinstance(parsed, dict) else None

@@ -1,45 +1,41 @@
-"""Dependencies of Python submissions: which file names them, and what their installation depends on."""
+"""The file that names the dependencies of a Python submission, and what their installation depends on."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
-from slop_code.execution.dependencies.file_parsers import parse_ini, parse_toml
+from slop_code.execution.dependencies.file_parsers import install_requires
 from slop_code.execution.dependencies.inline_metadata import script_metadata
-from slop_code.execution.dependencies.package_managers import (
+from slop_code.execution.dependencies.lock_files import (
+    LOCKS,
     further_registries,
     has_plain_markers,
     locked_packages,
-    normal_name,
     pdm_requirements,
     poetry_requirements,
     pylock_requirements,
     uses_index_only,
 )
-from slop_code.execution.dependencies.plain_requirements import plain_lines, plain_name
+from slop_code.execution.dependencies.plain_requirements import normal_name, plain_lines, plain_name
 from slop_code.execution.dependencies.poetry_project import (
     is_built_by_poetry,
     is_dynamic,
     poetry_dependencies,
     poetry_project_requirements,
 )
-from slop_code.execution.dependencies.stale_locks import StaleLock, stale_lock
+from slop_code.execution.dependencies.stale_locks import PreferredLock, preferred_lock, stale_lock
+from slop_code.execution.dependencies.submission_files import has_file, read_text, read_toml
 from slop_code.execution.python_version import normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-LIMIT = 8 << 20
-LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+    from slop_code.execution.dependencies.lock_files import LockedPackages
+
 MAX_FILES = 20
 """That a setup.cfg may name."""
-
-UNREADABLE = ("Pipfile", "environment.yml", "environment.yaml", "conda.yaml", "conda-lock.yml")
-"""Files that name dependencies, and that nothing here can read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,13 @@ class Dependencies:
     locked: bool = False
     """Complete, so that no dependency of a dependency is added."""
 
-    stale_lock: StaleLock | None = None
-    """A lock that lacks some of them, and whose versions are preferred."""
+    preferred_lock: PreferredLock | None = None
+    """A lock that is stale, or cannot be installed as it is, and whose versions are preferred."""
+
+    @classmethod
+    def from_requirements(cls, source: str, requirements: str | None, *, locked: bool = False) -> Dependencies:
+        """Requirements that say all about the dependencies; None: uv reads the source, and maybe other files."""
+        return cls(source, requirements, requirements, locked=locked)
 
     @property
     def plain(self) -> bool:
@@ -73,195 +74,131 @@ class Dependencies:
         return self.text is not None if self.export else self.lines is not None
 
     @property
-    def lines(self) -> list[str] | None:
+    def lines(self) -> tuple[str, ...] | None:
         """The requirements; None: they are not plain, or uv has to export them."""
         return None if self.export or self.text is None else plain_lines(self.text)
 
 
 def python_dependencies(submission: Path, entry_file: str | None = None) -> Dependencies:
     """From requirements.txt, a lock, the project's own file or the entry file, whichever names any first."""
-    return _used(_dependency_files(submission, entry_file))
+    return first_with_dependencies(dependency_files(submission, entry_file))
 
 
-def _used(files: list[Dependencies]) -> Dependencies:
-    return next((file for file in files if file.lines != []), files[0] if files else Dependencies())
+def first_with_dependencies(files: list[Dependencies]) -> Dependencies:
+    return next((file for file in files if file.lines != ()), files[0] if files else Dependencies())
 
 
-def _dependency_files(submission: Path, entry_file: str | None) -> list[Dependencies]:
-    readers = (_requirements_txt, _uv_lock, _poetry_lock, _pdm_lock, _pylock, _pyproject, _setup_py, _setup_cfg)
-    script = None if entry_file is None else _script(submission, entry_file)
+def dependency_files(submission: Path, entry_file: str | None) -> list[Dependencies]:
+    """In the order in which they count."""
+    locks = (_uv_lock, _poetry_lock, _pdm_lock, _pylock)
+    readers = (_requirements_txt, *locks, pyproject_dependencies, _setup_py, setup_cfg_dependencies)
+    script = None if entry_file is None else script_dependencies(submission, entry_file)
     files = filter(None, (*(reader(submission) for reader in readers), script))
     return [file if file.source not in LOCKS else _lock_or_project(submission, file) for file in files]
 
 
 def _lock_or_project(submission: Path, lock: Dependencies) -> Dependencies:
     """The lock, or the project's own file if the lock is stale. Package managers then resolve again, too."""
-    stale = _stale_lock(submission, str(lock.source), _listed_dependencies(_toml(submission, "pyproject.toml") or {}))
-    own = _pyproject(submission) if stale else None
-    return lock if own is None else replace(own, stale_lock=stale)
+    listed = _listed_dependencies(read_toml(submission, "pyproject.toml") or {})
+    stale = find_stale_lock(submission, str(lock.source), listed)
+    own = pyproject_dependencies(submission) if stale else None
+    return lock if own is None else replace(own, preferred_lock=stale)
 
 
-def _stale_lock(submission: Path, name: str, dependencies: list[str]) -> StaleLock | None:
-    project = (_toml(submission, "pyproject.toml") or {}).get("project")
+def find_stale_lock(submission: Path, name: str, dependencies: Any) -> PreferredLock | None:
+    """The lock of this name if it lacks any of the dependencies, of which all but texts are left out."""
+    texts = [text for text in dependencies if isinstance(text, str)] if isinstance(dependencies, list) else []
+    return stale_lock(name, _locked_packages(submission, name), texts)
+
+
+def _locked_packages(submission: Path, name: str) -> LockedPackages:
+    project = (read_toml(submission, "pyproject.toml") or {}).get("project")
     own_name = project.get("name") if isinstance(project, dict) else None
-    return stale_lock(name, locked_packages(name, _toml(submission, name) or {}, own_name), dependencies)
+    return locked_packages(name, read_toml(submission, name) or {}, own_name)
 
 
-def _listed_dependencies(settings: Mapping[str, Any]) -> list[str]:
+def _listed_dependencies(settings: Mapping[str, Any]) -> Any:
     """The dependencies in a pyproject.toml, plain or not, as far as they can be read."""
     if (listed := poetry_dependencies(settings)) is not None:
         return (poetry_project_requirements(listed) or "").splitlines()
     project = settings.get("project")
-    return _texts(project.get("dependencies")) if isinstance(project, dict) else []
-
-
-def _texts(values: Any) -> list[str]:
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
-
-
-def dependency_warnings(submission: Path, entry_file: str | None = None) -> list[str]:
-    """Files that name dependencies, and that do not count."""
-    files = _dependency_files(submission, entry_file)
-    used = _used(files)
-    warnings = [
-        f"{name} of the submission cannot be read, so its packages are not installed; requirements.txt can"
-        for name in UNREADABLE
-        if _is_file(submission, name)
-    ]
-    warnings += _unparsed(submission, used, entry_file)
-    if (stale := used.stale_lock) is not None:
-        warnings.append(_stale_warning(stale))
-    counted = [used.source, stale.name if stale else None]
-    ignored = [name for name in LOCKS if _is_file(submission, name) and name not in counted]
-    ignored += [str(file.source) for file in files if file.source != entry_file and _is_ignored(file, used)]
-    if entry_file is not None and _is_script_ignored(submission, entry_file, used):
-        ignored.append(f"the script metadata in {entry_file}")
-    warnings += [f"{name} of the submission is ignored: {_reason(used.source)}" for name in dict.fromkeys(ignored)]
-    registries = further_registries(_toml(submission, "uv.lock") or {}) if used.source == "uv.lock" else []
-    return [*warnings, *map(_registry_warning, registries)]
-
-
-def _unparsed(submission: Path, used: Dependencies, entry_file: str | None) -> list[str]:
-    settings, warnings = _toml(submission, "pyproject.toml"), []
-    if _is_file(submission, "pyproject.toml") and settings is None:
-        warnings.append("pyproject.toml of the submission cannot be parsed, so it names no dependencies")
-    if poetry_dependencies(settings or {}) and _pyproject(submission) is None and used.source not in LOCKS:
-        warnings.append("[tool.poetry.dependencies] of the submission has what only Poetry can read; it is ignored")
-    if _install_requires(submission) and _setup_cfg(submission) is None:
-        warnings.append("install_requires in setup.cfg of the submission names files that cannot be read")
-    metadata = {} if entry_file is None else script_metadata(_text(submission, entry_file) or "")
-    if metadata is None:
-        warnings.append(f"the script metadata in {entry_file} of the submission cannot be parsed")
-    elif used.source == entry_file and "tool" in metadata:
-        warnings.append(f"[tool] in the script metadata in {entry_file} of the submission is ignored")
-    return warnings
-
-
-def _is_ignored(file: Dependencies, used: Dependencies) -> bool:
-    """Whether a file other than a lock names dependencies that the used one may lack.
-
-    A lock is that of the project's own file, and requirements that are not plain may refer to it.
-    """
-    if file.source in LOCKS or used.source in LOCKS or used.lines is None:
-        return False
-    return file.lines is None or not set(file.lines) <= set(used.lines)
-
-
-def _is_script_ignored(submission: Path, entry_file: str, used: Dependencies) -> bool:
-    script = _script(submission, entry_file)
-    if script is None or used.source == entry_file:
-        return False
-    if used.source in LOCKS:
-        metadata = script_metadata(_text(submission, entry_file) or "") or {}
-        return _stale_lock(submission, used.source, _texts(metadata.get("dependencies"))) is not None
-    return script.lines is None or not set(script.lines) <= set(used.lines or [])
-
-
-def _registry_warning(registry: str) -> str:
-    step = "UV_INDEX in environment.env of the environment adds it"
-    return f"uv.lock of the submission has packages of {registry[:200]!r}, which is not asked; {step}"
-
-
-def _stale_warning(lock: StaleLock) -> str:
-    names = ", ".join(list(dict.fromkeys(lock.missing))[:5])
-    how = "packages were resolved anew, in its versions where they fit"
-    return f"{lock.name} of the submission lacks what pyproject.toml asks for ({names}), so it is stale; {how}"
-
-
-def _reason(source: str | None) -> str:
-    return f"dependencies come from {source}" if source else "it cannot be used, and nothing else names dependencies"
+    return project.get("dependencies") if isinstance(project, dict) else None
 
 
 def _requirements_txt(submission: Path) -> Dependencies | None:
     name = "requirements.txt"
-    text = _text(submission, name)
+    text = read_text(submission, name)
     # What uv would find in the submission may be another file: a link leads elsewhere in the box.
     lines = None if text is None else plain_lines(text)
     requirements = None if lines is None else "".join(f"{line}\n" for line in lines)
-    return Dependencies(name, text, requirements) if _is_file(submission, name) else None
+    return Dependencies(name, text, requirements) if has_file(submission, name) else None
 
 
 def _uv_lock(submission: Path) -> Dependencies | None:
-    project, lock = (_toml(submission, "pyproject.toml") or {}).get("project"), _toml(submission, "uv.lock")
+    project, lock = (read_toml(submission, "pyproject.toml") or {}).get("project"), read_toml(submission, "uv.lock")
     if not isinstance(project, dict) or not lock:
         return None
     usual = uses_index_only(lock, project.get("name")) and has_plain_markers(lock)
     if not usual or further_registries(lock):
         return Dependencies("uv.lock", export=True, locked=True)
-    files = {name: _text(submission, name) or "" for name in ("uv.lock", "pyproject.toml")}
+    files = {name: read_text(submission, name) or "" for name in ("uv.lock", "pyproject.toml")}
     return Dependencies("uv.lock", "\n".join(files.values()), files=files, export=True, locked=True)
 
 
 def _poetry_lock(submission: Path) -> Dependencies | None:
-    requirements = poetry_requirements(_toml(submission, "poetry.lock") or {})
-    if requirements is None:
-        return None
-    return Dependencies("poetry.lock", requirements, requirements, locked=True)
+    name = "poetry.lock"
+    return _lock_or_preferences(submission, name, poetry_requirements(read_toml(submission, name) or {}))
 
 
 def _pdm_lock(submission: Path) -> Dependencies | None:
-    requirements = pdm_requirements(_toml(submission, "pdm.lock") or {})
-    if requirements is None:
-        return None
-    return Dependencies("pdm.lock", requirements, requirements, locked=True)
+    name = "pdm.lock"
+    return _lock_or_preferences(submission, name, pdm_requirements(read_toml(submission, name) or {}))
+
+
+def _lock_or_preferences(submission: Path, name: str, requirements: str | None) -> Dependencies | None:
+    """The lock, or the project's own file in the versions of a lock that cannot be installed as it is."""
+    if requirements is not None:
+        return Dependencies.from_requirements(name, requirements, locked=True)
+    own, locked = pyproject_dependencies(submission), _locked_packages(submission, name)
+    return replace(own, preferred_lock=preferred_lock(name, locked)) if own and locked.versions else None
 
 
 def _pylock(submission: Path) -> Dependencies | None:
-    lock = _toml(submission, "pylock.toml") or {}
+    lock = read_toml(submission, "pylock.toml") or {}
     if not isinstance(lock.get("packages"), list):
         return None
     requirements = pylock_requirements(lock)
-    return Dependencies("pylock.toml", requirements, requirements, locked=True)
+    return Dependencies.from_requirements("pylock.toml", requirements, locked=True)
 
 
-def _pyproject(submission: Path) -> Dependencies | None:
+def pyproject_dependencies(submission: Path) -> Dependencies | None:
     name = "pyproject.toml"
-    settings = _toml(submission, name) or {}
+    settings = read_toml(submission, name) or {}
     if (listed := poetry_dependencies(settings)) is not None:
         requirements = poetry_project_requirements(listed)
         # What only Poetry understands, its build backend reads.
         is_readable = requirements is not None or is_built_by_poetry(settings)
-        return Dependencies(name, requirements, requirements) if is_readable else None
+        return Dependencies.from_requirements(name, requirements) if is_readable else None
     project, tools = settings.get("project"), settings.get("tool")
     if not isinstance(project, dict) or not ("dependencies" in project or is_dynamic(project)):
         return None
     # Settings for uv can make a plain name refer to a file of the submission's own.
     own_sources = isinstance(tools, dict) and "uv" in tools
     requirements = None if own_sources else _project_requirements(project)
-    return Dependencies(name, requirements, requirements)
+    return Dependencies.from_requirements(name, requirements)
 
 
-def _script(submission: Path, entry_file: str) -> Dependencies | None:
-    metadata = script_metadata(_text(submission, entry_file) or "") or {}
+def script_dependencies(submission: Path, entry_file: str) -> Dependencies | None:
+    metadata = script_metadata(read_text(submission, entry_file) or "") or {}
     if "dependencies" not in metadata:
         return None
     requirements = _project_requirements(metadata)
-    return Dependencies(entry_file, requirements, requirements)
+    return Dependencies.from_requirements(entry_file, requirements)
 
 
 def has_script_dependencies(submission: Path, entry_file: str) -> bool:
-    script = _script(submission, entry_file)
-    return script is not None and script.lines != []
+    script = script_dependencies(submission, entry_file)
+    return script is not None and script.lines != ()
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:
@@ -278,65 +215,35 @@ def _project_requirements(project: dict[str, Any]) -> str | None:
 
 def _setup_py(submission: Path) -> Dependencies | None:
     """Only a script that looks like one of setuptools is run: any program may have this name."""
-    text = _text(submission, "setup.py")
+    text = read_text(submission, "setup.py")
     return Dependencies("setup.py") if text and "setup(" in text and "install_requires" in text else None
 
 
-def _setup_cfg(submission: Path) -> Dependencies | None:
+def setup_cfg_dependencies(submission: Path) -> Dependencies | None:
     """uv does not read it without a setup.py."""
-    listed = _install_requires(submission)
+    listed = install_requires(read_text(submission, "setup.cfg") or "") or ""
     if listed.startswith("file:"):
         names = [name.strip() for name in listed.removeprefix("file:").split(",")]
-        texts = [_text(submission, name) for name in names] if len(names) <= MAX_FILES else [None]
+        texts = [read_text(submission, name) for name in names] if len(names) <= MAX_FILES else [None]
         listed = "\n".join(text or "" for text in texts)
         if None in texts:
             return None
     elif not listed:
         return None
     text = "\n".join(line.strip() for line in listed.splitlines() if line.strip())
-    return Dependencies("setup.cfg", text, text)
-
-
-def _install_requires(submission: Path) -> str:
-    sections = parse_ini(_text(submission, "setup.cfg") or "") or {}
-    return sections.get("options", {}).get("install_requires", "").strip()
+    return Dependencies.from_requirements("setup.cfg", text)
 
 
 def python_requests(submission: Path, entry_file: str) -> list[tuple[str, str]]:
     """Versions of Python that a submission asks for, each with the file that does so, as far as it can be read."""
     requests = []
-    project = (_toml(submission, "pyproject.toml") or {}).get("project")
-    script = script_metadata(_text(submission, entry_file) or "")
+    project = (read_toml(submission, "pyproject.toml") or {}).get("project")
+    script = script_metadata(read_text(submission, entry_file) or "")
     for name, table in (("pyproject.toml", project), (entry_file, script)):
         wanted = table.get("requires-python") if isinstance(table, dict) else None
         if isinstance(wanted, str) and normal_request(wanted) is not None:
             requests.append((f"requires-python in {name}", wanted))
-    first = (_text(submission, ".python-version") or "").strip().splitlines()[:1]
+    first = (read_text(submission, ".python-version") or "").strip().splitlines()[:1]
     if first and normal_request(version := first[0].strip().removeprefix("cpython-").removeprefix("python-")):
         requests.append((".python-version", version))
     return requests
-
-
-def _is_file(submission: Path, name: str) -> bool:
-    """Whether there is such a file, and not a pipe or a link that leads out, which uv must not read."""
-    if "\0" in name:
-        return False
-    path = Path(os.path.realpath(submission / name))
-    return submission in path.parents and path.is_file()
-
-
-def _text(submission: Path, name: str) -> str | None:
-    """None: it is absent, not text, or too large."""
-    if not _is_file(submission, name):
-        return None
-    try:
-        path = Path(os.path.realpath(submission / name))
-        return read_bounded(path, LIMIT if name in LOCKS else 1 << 20).decode("utf-8")
-    except (OSError, UnicodeDecodeError, TooLargeError):
-        return None
-
-
-def _toml(submission: Path, name: str) -> dict[str, Any] | None:
-    """None: it is absent, or cannot be parsed."""
-    text = _text(submission, name)
-    return None if text is None else parse_toml(text)

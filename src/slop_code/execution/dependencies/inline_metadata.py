@@ -6,6 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from slop_code.execution.dependencies.file_parsers import parse_toml
+from slop_code.execution.dependencies.plain_requirements import LINE_END
 
 START = "# /// script"
 END = "# ///"
@@ -16,7 +17,7 @@ def script_metadata(text: str) -> dict[str, Any] | None:
 
     It takes time in proportion to the text, unlike the regular expression of the standard.
     """
-    lines = [line.rstrip() for line in text.removeprefix("\ufeff").splitlines()]
+    lines = [line.rstrip() for line in LINE_END.split(text.removeprefix("\ufeff"))]
     if START not in lines:
         return {}
     first = lines.index(START) + 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from slop_code.execution.dependencies.plain_requirements import MARKER_TEXT, is_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
-_MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
 _PLATFORM = re.compile(r"[a-z0-9_]+")
 _LOCATION = re.compile(r"[!-~]+")
 _PYTHON_CLAUSE = re.compile(r"(>=|<=|==|!=|~=|>|<)\s*([0-9]+(?:\.[0-9]+)*)(?:\.\*)?")
@@ -71,8 +71,8 @@ def poetry_project_requirements(dependencies: Mapping[str, Any]) -> str | None:
 def _requirement(name: str, value: Any) -> str | None:
     settings = value if isinstance(value, dict) else {"version": value}
     extras, what, marker = settings.get("extras", []), _version_or_location(settings), _marker(settings)
-    known = isinstance(extras, list) and all(isinstance(extra, str) and _NAME.fullmatch(extra) for extra in extras)
-    if settings.keys() - _KNOWN or what is None or marker is None or not known or not _NAME.fullmatch(name):
+    known = isinstance(extras, list) and all(isinstance(extra, str) and is_name(extra) for extra in extras)
+    if settings.keys() - _KNOWN or what is None or marker is None or not known or not is_name(name):
         return None
     own = f"[{','.join(extras)}]" if extras else ""
     return f"{name}{own}{what}" + (f" ; {marker}" if marker else "")
@@ -93,7 +93,7 @@ def _version_or_location(settings: Mapping[str, Any]) -> str | None:
 def _marker(settings: Mapping[str, Any]) -> str | None:
     """Empty: it is installed everywhere; None: it cannot be read."""
     given, python, platform = (settings.get(key, "") for key in ("markers", "python", "platform"))
-    if not all(isinstance(value, str) for value in (given, python, platform)) or not _MARKER.fullmatch(given):
+    if not all(isinstance(value, str) for value in (given, python, platform)) or not MARKER_TEXT.fullmatch(given):
         return None
     if platform and not _PLATFORM.fullmatch(platform):
         return None

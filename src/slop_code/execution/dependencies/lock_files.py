@@ -1,4 +1,4 @@
-"""Lock files of package managers as requirements, and whether they have what the project asks for."""
+"""Lock files of package managers: their packages, and requirements for them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from slop_code.execution.dependencies.plain_requirements import MARKER_TEXT, is_name, normal_name
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VERSION = re.compile(r"[A-Za-z0-9.+!]+")
-_MARKER = re.compile(r"[A-Za-z0-9_ .,'\"()<>=!~*+-]*")
 _LOCKED_MARKER = re.compile(r"""(?:[a-z_()<>=!~ ]|'[A-Za-z0-9._+-]*'|"[A-Za-z0-9._+-]*")*""", re.ASCII)
 _SPACE = re.compile(r"\s")
 _PYLOCK_ONLY = re.compile(r"\b(?:extras|dependency_groups)\b")
@@ -23,7 +24,7 @@ ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn", "vcs", "arc
 
 @dataclass(frozen=True, slots=True)
 class LockedPackages:
-    direct: Mapping[str, set[str]] | Mapping[str, None]
+    names: Mapping[str, set[str]] | Mapping[str, None]
     """Names of packages that a lock has for the project, each with its extras; None: the lock does not tell them."""
 
     versions: Mapping[str, Sequence[str]]
@@ -39,13 +40,13 @@ def locked_packages(source: str, lock: Mapping[str, Any], project: object) -> Lo
         if isinstance(version := package.get("version"), str):
             versions.setdefault(normal_name(package["name"]), []).append(version)
     if source == "uv.lock":
-        return LockedPackages(_uv_direct(packages, project), versions)
+        return LockedPackages(_uv_names(packages, project), versions)
     group = "default" if source == "pdm.lock" else "main"
     return LockedPackages({normal_name(entry["name"]): None for entry in named if _is_needed(entry, group)}, versions)
 
 
-def _uv_direct(packages: Sequence[Mapping[str, Any]], project: object) -> dict[str, set[str]]:
-    direct: dict[str, set[str]] = {}
+def _uv_names(packages: Sequence[Mapping[str, Any]], project: object) -> dict[str, set[str]]:
+    names: dict[str, set[str]] = {}
     for package in packages:
         metadata = package.get("metadata")
         lists = [package.get("dependencies"), metadata.get("requires-dist") if isinstance(metadata, dict) else None]
@@ -53,9 +54,9 @@ def _uv_direct(packages: Sequence[Mapping[str, Any]], project: object) -> dict[s
         for entry in entries if _is_project(package, project) else []:
             if isinstance(entry, dict) and "extra ==" not in str(entry.get("marker")):
                 extras = entry.get("extra", entry.get("extras"))
-                known = direct.setdefault(normal_name(str(entry.get("name"))), set())
+                known = names.setdefault(normal_name(str(entry.get("name"))), set())
                 known.update(map(normal_name, map(str, extras if isinstance(extras, list) else [])))
-    return direct
+    return names
 
 
 def uses_index_only(lock: Mapping[str, Any], project: object) -> bool:
@@ -99,10 +100,6 @@ def _is_project(package: Mapping[str, Any], project: object) -> bool:
     names = [normal_name(name) for name in (package.get("name"), project) if isinstance(name, str)]
     is_here = package.get("source") in ({"virtual": "."}, {"editable": "."})
     return is_here and len(names) == 2 and names[0] == names[1]
-
-
-def normal_name(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def poetry_requirements(lock: Mapping[str, Any]) -> str | None:
@@ -156,10 +153,15 @@ def _is_needed(package: Mapping[str, Any], group: str) -> bool:
 
 
 def _requirements(packages: list[dict[str, Any]], marker_key: str, group: str) -> str | None:
+    """None: not all can be written as requirements, or nothing chooses between two versions of a package."""
     lines = [_requirement(package, marker_key, group) for package in packages]
-    names = [package.get("name") for package in packages if not package.get("extras")]
-    if any(line is None for line in lines) or len(set(map(str, names))) != len(names):
-        return None  # two versions of a package, of which markers of other packages choose one
+    named = [
+        (package.get("name"), line) for package, line in zip(packages, lines, strict=True) if not package.get("extras")
+    ]
+    counts = Counter(str(name) for name, _ in named)
+    # Without markers of its own, such a package is chosen by markers of other packages.
+    if None in lines or any(counts[str(name)] > 1 and " ; " not in str(line) for name, line in named):
+        return None
     return "".join(f"{line}\n" for line in dict.fromkeys(lines))
 
 
@@ -169,7 +171,7 @@ def _requirement(package: Mapping[str, Any], marker_key: str, group: str) -> str
         marker = marker.get(group)
     if not isinstance(name, str) or not isinstance(version, str) or not isinstance(marker, str | None):
         return None
-    if not _NAME.fullmatch(name) or not _VERSION.fullmatch(version) or not _MARKER.fullmatch(marker or ""):
+    if not is_name(name) or not _VERSION.fullmatch(version) or not MARKER_TEXT.fullmatch(marker or ""):
         return None
     files = package.get("files")
     hashes = [entry.get("hash") for entry in files if isinstance(entry, dict)] if isinstance(files, list) else []
