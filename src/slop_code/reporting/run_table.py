@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from slop_code.errors import first_names
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
 SHOWN_REASONS = 10
+SHOWN_LABELS = 3
 SUMMARY = "summary.json"
 LINES = "checkpoint_results.jsonl"
 NO_VERDICT_STYLE = "bold magenta"
@@ -175,9 +177,14 @@ def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
 
 
 def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
-    for label, reason in reasons[:SHOWN_REASONS]:
-        yield f"{word} {one_line(label)}: {first_line(reason)}", style
-    yield from more_line(reasons, SHOWN_REASONS, f": see {SUMMARY}")
+    """A reason that several have is said once, with the first of their labels."""
+    labels: dict[str, list[str]] = {}
+    for label, reason in reasons:
+        labels.setdefault(reason, []).append(one_line(label))
+    for reason, same in list(labels.items())[:SHOWN_REASONS]:
+        yield f"{word} {first_names(same, SHOWN_LABELS)}: {first_line(reason)}", style
+    shown = sum(len(same) for same in list(labels.values())[:SHOWN_REASONS])
+    yield from more_line(reasons, shown, f": see {SUMMARY}")
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -200,8 +207,9 @@ def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
         )
     counted = f"{passed} of {plural(planned, 'checkpoint')}"
     if kept := totals.checkpoints.not_looked_at_again:
-        these = "1 of them keeps its" if kept == 1 else f"{kept} of them keep their"
-        return f"NOT LOOKED AT AGAIN: {counted} passed ({policy}); {these} last result", NO_VERDICT_STYLE
+        keep = "keeps its" if kept == 1 else "keep their"
+        these = f"{kept} of {plural(planned, 'checkpoint')} {keep} last result"
+        return f"NOT LOOKED AT AGAIN: {counted} passed ({policy}); {these}", NO_VERDICT_STYLE
     if summary.issues:
         return (
             f"NO VERDICT on the whole: {plural(len(summary.issues), 'issue')}; {counted} passed ({policy})",

@@ -148,11 +148,12 @@ class _Discovery:
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        known = None if self.explicit else remembered_problem(folder.name, [folder, within])
+        known = None if self.explicit else remembered_problem(folder, within)
         path = known or self.problems / folder.name
         try:
             if not os.path.isdir(path):
-                issues = list(_issues_of_checkpoints(run, folder, self.missing())) if os.path.isdir(folder) else []
+                reason = missing_problem(known) if known else self.missing()
+                issues = list(_issues_of_checkpoints(run, folder, reason)) if os.path.isdir(folder) else []
                 yield from (replace(issue, unknown_problem=True) for issue in issues)
                 return
             try:
@@ -178,6 +179,14 @@ class _Discovery:
         if not self.problems.is_dir():
             reason = f"{self.problems}: there is no such folder of problems"
         return reason if self.explicit else f"{reason}; give --problems-dir"
+
+
+def missing_problem(known: Path) -> str:
+    """Why the problem of the last evaluation is not there."""
+    fact = f"no such problem in {known.parent}, the folder of problems of the last evaluation"
+    if not known.parent.is_dir():
+        fact = f"{known.parent}: the folder of problems of the last evaluation is gone"
+    return f"{fact}; give --problems-dir"
 
 
 def _issues_of_checkpoints(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
