@@ -379,6 +379,7 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["eval", "good", "nowhere"], "nowhere: there is no such folder"),
         (["eval", "file"], "file: not a folder"),
         (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
+        (["merge", "good", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
         (["eval", "good", "good"], "given twice"),
         (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; there is words"),
         (["eval", "good/words/checkpoint_1/snapshot"], "lies in a snapshot, where nothing is ever written"),

@@ -100,6 +100,27 @@ def test_a_run_whose_problem_is_gone_keeps_its_results(world, evaluated, call):
     assert {line.not_looked_at_again for line in read_lines(evaluated / LINES_FILE)} == {None}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eval", "monday", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
+        (["eval", "problems"], "problems: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
+        (["eval-problem", "problems/words"], "problems/words: nothing to evaluate; expected"),
+        (["eval", "monday/words"], "for the folder of a problem use `slop-code eval-problem monday/words`, or give"),
+    ],
+)
+def test_a_wrong_folder_is_wrong_use_and_nothing_is_written(world, evaluated, call, monkeypatch, arguments, message):
+    def files():
+        return {path: path.stat().st_mtime_ns for top in (evaluated, world.problems) for path in top.rglob("*")}
+
+    monkeypatch.chdir(world.folder)
+    before = files()
+    status, out, err = call(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert files() == before
+
+
 def test_a_problem_folder_with_another_name_keeps_its_results(evaluated, call):
     (evaluated / "words").rename(evaluated / "wrods")
     (evaluated / "wrods/.slop-code/origin.json").unlink()
