@@ -206,7 +206,7 @@ def test_an_interrupted_overwrite_leaves_a_summary_of_what_is_there(evaluated, c
     assert status == 130
     lines = read_lines(evaluated / LINES_FILE)
     assert [line.passed["all-cases"] for line in lines] == [number > done for number in (1, 2, 3)]
-    again = "to be done again, as asked for"
+    again = "the evaluation was interrupted before this checkpoint was finished"
     assert [line.not_looked_at_again for line in lines] == [None if number <= done else again for number in (1, 2, 3)]
     assert RunSummary.load(evaluated / SUMMARY_FILE).totals.passed["all-cases"].count == 3 - done
     assert err.splitlines()[-1] == (

@@ -172,6 +172,16 @@ def test_a_reason_of_several_checkpoints_is_said_once():
     assert not any("summary.json" in text for text in said)
 
 
+def test_a_failed_set_up_and_limits_that_struck_are_named():
+    failed = [line(number, (0, 5), setup_failure="set-up failed: no such package") for number in (1, 2)]
+    struck = line(3, (3, 5), limits={"memory": 1, "disk": 2}, timeouts=1)
+    said = shown([*failed, struck, line(4, (0, 5)), unknown(5, limits={"memory": 1})])
+    assert [text for text in said if text.startswith("not passed")] == [
+        "not passed run/larder/checkpoint_1, run/larder/checkpoint_2: set-up failed: no such package",
+        "not passed run/larder/checkpoint_3: limits struck: memory in 1 test, disk in 2 tests, time in 1 test",
+    ]
+
+
 def test_an_issue_is_printed_once():
     said = shown(
         [line(1), unknown(2, "no snapshot", "not_evaluated")], [RunIssue("run", "larder", "checkpoint_2", "gone")]

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from slop_code.errors import first_names
 from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import (
@@ -153,6 +154,9 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
+    bad = [line for line in lines if line.state == "evaluated" and not line.passes(policy)]
+    notes = [(line.label, failure_note(line)) for line in bad]
+    yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings(lines)
