@@ -51,8 +51,9 @@ def test_part_of_the_tests_is_no_result_of_a_run():
 
 
 def test_a_failed_set_up_is_one_short_line():
-    failed = result({"test_a": "failed"}, setup_failure=f"set-up failed: {'x' * 1000}\nmore")
-    assert CheckpointFacts.of(failed).setup_failure == f"set-up failed: {'x' * (MAX_SETUP_FAILURE_LENGTH - 15)}"
+    failed = result({"test_a": "failed"}, setup_failure=f"set-up failed: `x` exited with 2\n\n  error: {'y' * 999}\nz")
+    expected = f"set-up failed: `x` exited with 2: error: {'y' * 999}"[:MAX_SETUP_FAILURE_LENGTH]
+    assert CheckpointFacts.of(failed).setup_failure == expected
 
 
 @pytest.mark.parametrize("state", ["infrastructure_failure", "not_evaluated"])

@@ -48,7 +48,7 @@ class CheckpointFacts(Stored):
     digests: Digests | None = None
     evaluation_version: str = ""
     setup_failure: str | None = None
-    """The first line of why the submission's set-up failed, so that every test did."""
+    """Why the submission's set-up failed, so that every test did: the command and the first line of its output."""
 
     limits: dict[LimitKind, int] = Field(default_factory=dict)
     """Tests that did not pass and reached this limit of the environment; limits that did not strike are left out."""
@@ -82,7 +82,7 @@ class CheckpointFacts(Stored):
             attempts=len(results.attempts) + 1,
             digests=results.provenance.digests,
             evaluation_version=results.provenance.evaluation_version,
-            setup_failure=results.setup_failure and results.setup_failure.split("\n")[0][:MAX_SETUP_FAILURE_LENGTH],
+            setup_failure=_short(results.setup_failure),
             limits=_struck_limits(results),
             timeouts=sum(test.timeout is not None for test in results.tests),
             repeated=sum(bool(test.attempts) for test in results.tests),
@@ -106,6 +106,11 @@ class CheckpointFacts(Stored):
         if isinstance(policy, PassPolicy):
             return self.state == "evaluated" and self.passed.get(policy, False)
         return passes(policy, self.pass_counts, self.total_counts, self.state != "evaluated")
+
+
+def _short(setup_failure: str | None) -> str | None:
+    lines = [line.strip() for line in (setup_failure or "").split("\n") if line.strip()]
+    return ": ".join(lines[:2])[:MAX_SETUP_FAILURE_LENGTH] or None
 
 
 def _struck_limits(results: CorrectnessResults) -> dict[LimitKind, int]:
