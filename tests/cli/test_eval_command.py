@@ -210,7 +210,7 @@ def test_an_empty_run_does_not_affect_another(folder, slop_code):
     assert "issue empty: empty: nothing to evaluate" in out
     assert out.splitlines()[-1] == "NO VERDICT on the whole: 1 issue; 2 of 2 checkpoints passed (all-cases)"
     assert (folder / "good" / SUMMARY_FILE).is_file()
-    assert list(everything(folder / "empty")) == []
+    assert list((folder / "empty").iterdir()) == []
 
 
 def test_a_run_without_any_snapshot_has_a_summary_that_says_so(folder, slop_code):
@@ -379,6 +379,7 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["eval", "good", "nowhere"], "nowhere: there is no such folder"),
         (["eval", "file"], "file: not a folder"),
         (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
+        (["merge", "good", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
         (["eval", "good", "good"], "given twice"),
         (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; there is words"),
         (["eval", "good/words/checkpoint_1/snapshot"], "lies in a snapshot, where nothing is ever written"),

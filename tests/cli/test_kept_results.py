@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -74,25 +75,50 @@ def test_a_folder_that_the_user_names_is_used_and_no_other(world, evaluated, cal
 
 
 def test_a_run_whose_problem_is_gone_keeps_its_results(world, evaluated, call):
+    """Another problem with its name, where problems are looked up, does not take its place."""
+    shutil.copytree(world.problems, "problems")
+    Path("problems/words/tests/test_checkpoint_1.py").write_text("def test_other():\n    assert False\n")
     shutil.move(world.problems, world.folder / "elsewhere")
+    before = (evaluated / "words/.slop-code/origin.json").read_text()
     status, out, _ = call("eval", evaluated)
-    reason = "problems: there is no such folder of problems; give --problems-dir"
-    label = "monday/words/checkpoint"
-    assert status == 3
-    assert out.splitlines()[-5:] == [
+    reason = f"{world.problems}: the folder of problems of the last evaluation is gone; give --problems-dir"
+    assert (status, before) == (3, (evaluated / "words/.slop-code/origin.json").read_text())
+    assert out.splitlines()[-4:] == [
         "checkpoint words/checkpoint_1: PASSED (not looked at again), core 2/2, broke -, repaired -, 1.5 s",
         "checkpoint words/checkpoint_2: PASSED (not looked at again), core 2/2, broke 0, repaired 0, 1.5 s",
-        f"not looked at again {label}_1: {reason}",
-        f"not looked at again {label}_2: {reason}",
-        "NOT LOOKED AT AGAIN: 2 of 2 checkpoints passed (all-cases); 2 of them keep their last result",
+        f"not looked at again monday/words/checkpoint_1, monday/words/checkpoint_2: {reason}",
+        "NOT LOOKED AT AGAIN: 2 of 2 checkpoints passed (all-cases); 2 of 2 checkpoints keep their last result",
     ]
     summary = RunSummary.load(evaluated / SUMMARY_FILE)
     assert summary.totals.passed["all-cases"].count == summary.totals.checkpoints.not_looked_at_again == 2
     assert [item.reason for item in summary.not_looked_at_again] == [reason] * 2
+    status, out, err = call("eval-problem", evaluated / "words")
+    assert (status, out, err) == (2, "", f"slop-code: {evaluated}/words: {reason} or -p\n")
     page = world.folder / "page.html"
     assert call("report", evaluated, "-o", page)[0] == 0
     assert call("eval", evaluated, "--problems-dir", world.folder / "elsewhere")[0] == 0
     assert {line.not_looked_at_again for line in read_lines(evaluated / LINES_FILE)} == {None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eval", "monday", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
+        (["eval", "problems"], "problems: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
+        (["eval-problem", "problems/words"], "problems/words: nothing to evaluate; expected"),
+        (["eval", "monday/words"], "for the folder of a problem use `slop-code eval-problem monday/words`, or give"),
+    ],
+)
+def test_a_wrong_folder_is_wrong_use_and_nothing_is_written(world, evaluated, call, monkeypatch, arguments, message):
+    def files():
+        return {path: path.stat().st_mtime_ns for top in (evaluated, world.problems) for path in top.rglob("*")}
+
+    monkeypatch.chdir(world.folder)
+    before = files()
+    status, out, err = call(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+    assert files() == before
 
 
 def test_a_problem_folder_with_another_name_keeps_its_results(evaluated, call):
@@ -180,7 +206,7 @@ def test_an_interrupted_overwrite_leaves_a_summary_of_what_is_there(evaluated, c
     assert status == 130
     lines = read_lines(evaluated / LINES_FILE)
     assert [line.passed["all-cases"] for line in lines] == [number > done for number in (1, 2, 3)]
-    again = "to be done again, as asked for"
+    again = "the evaluation was interrupted before this checkpoint was finished"
     assert [line.not_looked_at_again for line in lines] == [None if number <= done else again for number in (1, 2, 3)]
     assert RunSummary.load(evaluated / SUMMARY_FILE).totals.passed["all-cases"].count == 3 - done
     assert err.splitlines()[-1] == (

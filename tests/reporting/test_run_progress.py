@@ -58,10 +58,10 @@ class Clock:
 class Shown:
     """A progress that writes to memory; `job(n)` is what wants the n-th submission."""
 
-    def __init__(self, *jobs, kept=0, slots=1, live=False):
+    def __init__(self, *jobs, kept=0, slots=1, live=False, part=False):
         self.stream, self.clock = io.StringIO(), Clock()
         self.jobs = jobs
-        tracker = ProgressTracker(jobs, slots, PassPolicy.ALL_CASES, self.clock)
+        tracker = ProgressTracker(jobs, slots, PassPolicy.ALL_CASES, self.clock, part=part)
         self.progress = RunProgress(tracker, kept, live=live, stream=self.stream)
 
     def start(self, number=0):
@@ -190,6 +190,32 @@ def test_every_result_is_a_line_without_a_terminal():
         "[ 3/10] NO VERDICT run/p/checkpoint_3: pytest was killed",
         "[ 4/10] PASSED run/p/checkpoint_4 1/1 (cached)",
         "4 of 10 done (1 cached) in 20.0 s: 2 passed, 1 not passed, 1 no verdict",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "note"),
+    [
+        ({"setup_failure": f"set-up failed: {HOSTILE}"}, f": set-up failed: {one_line(HOSTILE)}"),
+        ({"limits": {"memory": 2}, "timeouts": 1}, ": limits struck: memory in 2 tests, time in 1 test"),
+        ({}, ""),
+    ],
+)
+def test_the_line_of_a_failure_names_a_failed_set_up_or_the_limits_that_struck(changes, note):
+    shown = Shown(job(submission()))
+    shown.finish(core=(0, 1), **changes)
+    assert shown.lines == [f"[1/1] NOT PASSED run/p/checkpoint_1 0/1 (core 0/1) 3.9 s{note}"]
+
+
+def test_a_part_of_the_tests_is_no_failure():
+    shown = Shown(job(submission(1)), job(submission(2)), part=True)
+    with shown.progress:
+        shown.finish(0, state="not_evaluated", reason="evaluated with pytest arguments: -k a")
+        shown.finish(1, state="infrastructure_failure", reason="killed")
+    assert shown.lines[1:] == [
+        "[1/2] PART ONLY run/p/checkpoint_1: evaluated with pytest arguments: -k a",
+        "[2/2] NO VERDICT run/p/checkpoint_2: killed",
+        "2 of 2 done in 0.0 s: 1 part only, 1 no verdict",
     ]
 
 

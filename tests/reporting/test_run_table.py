@@ -55,7 +55,7 @@ def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_r
     issue = RunIssue("run", "larder", "checkpoint_2", "no such problem")
     expected = [
         "not looked at again run/larder/checkpoint_2: no such problem",
-        "NOT LOOKED AT AGAIN: 2 of 3 checkpoints passed (all-cases); 1 of them keeps its last result",
+        "NOT LOOKED AT AGAIN: 2 of 3 checkpoints passed (all-cases); 1 of 3 checkpoints keeps its last result",
     ]
     assert shown(lines, [issue])[-2:] == expected
     assert shown(lines, [issue], terminal=True)[-2:] == expected
@@ -156,13 +156,30 @@ def test_the_last_line_is_the_verdict(lines, issues, verdict):
 
 
 def test_issues_and_failures_are_listed_up_to_a_number():
-    issues = [RunIssue("run", f"problem_{number}", None, "no such problem") for number in range(SHOWN_REASONS + 2)]
-    lines = [unknown(number) for number in range(1, SHOWN_REASONS + 5)]
+    issues = [RunIssue("run", f"problem_{number}", None, f"no {number}") for number in range(SHOWN_REASONS + 2)]
+    lines = [unknown(number, f"killed {number}") for number in range(1, SHOWN_REASONS + 5)]
     said = [text for text in shown(lines, issues) if not text.startswith("checkpoint ")]
-    assert said[0] == "issue run/problem_0: no such problem"
+    assert said[0] == "issue run/problem_0: no 0"
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
-    assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed"
+    assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed 1"
     assert said[-2] == "... and 4 more: see summary.json"
+
+
+def test_a_reason_of_several_checkpoints_is_said_once():
+    said = shown([unknown(number) for number in range(1, 6)])
+    labels = "run/larder/checkpoint_1, run/larder/checkpoint_2, run/larder/checkpoint_3 and 2 more"
+    assert [text for text in said if "killed" in text] == [f"no verdict {labels}: killed"]
+    assert not any("summary.json" in text for text in said)
+
+
+def test_a_failed_set_up_and_limits_that_struck_are_named():
+    failed = [line(number, (0, 5), setup_failure="set-up failed: no such package") for number in (1, 2)]
+    struck = line(3, (3, 5), limits={"memory": 1, "disk": 2}, timeouts=1)
+    said = shown([*failed, struck, line(4, (0, 5)), unknown(5, limits={"memory": 1})])
+    assert [text for text in said if text.startswith("not passed")] == [
+        "not passed run/larder/checkpoint_1, run/larder/checkpoint_2: set-up failed: no such package",
+        "not passed run/larder/checkpoint_3: limits struck: memory in 1 test, disk in 2 tests, time in 1 test",
+    ]
 
 
 def test_an_issue_is_printed_once():

@@ -6,6 +6,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Attempt, Digests
 from slop_code.runs.checkpoint_lines import (
+    MAX_SETUP_FAILURE_LENGTH,
     CheckpointFacts,
     CheckpointLine,
     Regressions,
@@ -44,6 +45,15 @@ def test_part_of_the_tests_is_no_result_of_a_run():
     facts = CheckpointFacts.of(result({"test_a": "passed"}, provenance={"pytest_args": ["-k", "a"]}))
     assert (facts.state, facts.reason) == ("not_evaluated", "evaluated with pytest arguments: -k a")
     assert facts.digests is None
+    arguments = {"pytest_args": ["-k", "b"]}
+    empty = result("", deselected=1, infrastructure_failure_reason="none selected", provenance=arguments)
+    assert (CheckpointFacts.of(empty).state, CheckpointFacts.of(empty).reason) == ("not_evaluated", "none selected")
+
+
+def test_a_failed_set_up_is_one_short_line():
+    failed = result({"test_a": "failed"}, setup_failure=f"set-up failed: `x` exited with 2\n\n  error: {'y' * 999}\nz")
+    expected = f"set-up failed: `x` exited with 2: error: {'y' * 999}"[:MAX_SETUP_FAILURE_LENGTH]
+    assert CheckpointFacts.of(failed).setup_failure == expected
 
 
 @pytest.mark.parametrize("state", ["infrastructure_failure", "not_evaluated"])

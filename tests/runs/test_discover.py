@@ -92,7 +92,6 @@ def test_an_unknown_problem_with_snapshots_is_an_issue(world, monday):
     [
         (True, "problems", "no such problem in {}"),
         (False, "problems", "no such problem in problems; give --problems-dir"),
-        (True, "nowhere", "{}: there is no such folder of problems"),
         (False, "nowhere", "problems: there is no such folder of problems; give --problems-dir"),
         (True, "problems/words", "{} is itself a problem; give the folder that holds it as --problems-dir"),
     ],

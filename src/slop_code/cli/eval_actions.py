@@ -23,7 +23,7 @@ from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.checkpoint_lines import CheckpointLine
-from slop_code.runs.discover import discover, discover_problem, nothing_in, snapshot_around
+from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in, snapshot_around
 from slop_code.runs.executors import executor_class
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
@@ -89,8 +89,10 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
     """The problem that the user named, else that of the last evaluation, else the one with the folder's name."""
     folder = arguments.folder.resolve()
     if arguments.problem is None and not is_problems_folder_given(arguments.problems_dir):
-        known = remembered_problem(folder.name, [folder, folder.parent])
+        known = remembered_problem(folder, folder.parent)
         if known is not None:
+            if not known.is_dir():
+                raise UsageError(f"{arguments.folder}: {missing_problem(known)} or -p")
             return ProblemConfig.from_yaml(known)
     return find_problem(arguments.problem or folder.name, arguments.problems_dir)
 

@@ -24,7 +24,8 @@ def run_with_progress(evaluation: RunEvaluation, control: RunControl, arguments:
     plan, steps = evaluation.plan, _LongSteps()
     live = sys.stderr.isatty() if arguments.live_progress is None else arguments.live_progress
     with evaluation.executor(steps) as executor:
-        tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy)
+        part = bool(evaluation.settings.pytest_args)
+        tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy, part=part)
         with RunProgress(tracker, len(plan.up_to_date), live=live) as progress:
             steps.show = progress.step
             with interrupts(control, progress.stopping):

@@ -134,8 +134,8 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            hint = "the value of an option is written --option=value"
-            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}; {hint}")
+            hint = "" if ".py" in word or "::" in word else "; the value of an option is written --option=value"
+            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}{hint}")
     chosen = [
         entry.nodeid
         for entry in roster.entries

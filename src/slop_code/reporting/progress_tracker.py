@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from slop_code.runs.checkpoint_lines import CheckpointFacts
     from slop_code.runs.job_records import Job, Submission, SubmissionOutcome
 
-Verdict = Literal["passed", "not passed", "no verdict"]
+Verdict = Literal["passed", "not passed", "no verdict", "part only"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")
+PART_VERDICTS: tuple[Verdict, ...] = ("part only", "no verdict")
+"""With a selection of tests, which is no verdict and no failure."""
 
 
 def verdict_of(facts: CheckpointFacts, policy: Policy) -> Verdict:
@@ -49,14 +51,22 @@ class ProgressTracker:
     """Written by one thread; others may read."""
 
     def __init__(
-        self, jobs: Sequence[Job], slots: int, policy: Policy, clock: Callable[[], float] = time.monotonic
+        self,
+        jobs: Sequence[Job],
+        slots: int,
+        policy: Policy,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        part: bool = False,
     ) -> None:
+        """`part`: only a part of the tests runs."""
         self.total = sum(len(job.targets) for job in jobs)
-        self.counts = dict.fromkeys(VERDICTS, 0)
+        self.counts = dict.fromkeys(PART_VERDICTS if part else VERDICTS, 0)
         self.cached = 0
         self.stopping = False
         self._slots = slots
         self._policy = policy
+        self._part = part
         self._clock = clock
         self._start = clock()
         self._waiting = dict(enumerate(jobs))
@@ -106,7 +116,8 @@ class ProgressTracker:
         self._waiting.pop(number, None)
         if started := self._running.pop(number, None):
             self._durations.append(self._clock() - started[1])
-        verdict = verdict_of(outcome.facts, self._policy)
+        part = self._part and outcome.facts.state == "not_evaluated"
+        verdict: Verdict = "part only" if part else verdict_of(outcome.facts, self._policy)
         self.counts[verdict] += 1
         self.cached += outcome.source == "cached"
         return verdict

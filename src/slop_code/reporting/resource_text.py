@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.usage.starvation import starvation_text
-from slop_code.reporting.text import format_size, one_line
+from slop_code.reporting.text import format_size, one_line, plural
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestAttempt, TestResult
     from slop_code.evaluation.usage.resources import LimitKind, StruckLimit, Usage
+    from slop_code.runs.checkpoint_lines import CheckpointFacts
 
 _NAMES: dict[LimitKind, str] = {
     "memory": "memory",
@@ -29,6 +30,16 @@ def limit_lines(test: TestResult) -> list[str]:
         whose = "the checkpoint's timeout" if test.timeout.kind == "test" else "a time limit in the test"
         lines.append(f"limit struck: {whose} of {test.timeout.limit_s:g} s")
     return lines
+
+
+def failure_note(facts: CheckpointFacts) -> str:
+    """Why a whole checkpoint fared badly: its set-up failed, or limits struck. Empty if neither is so."""
+    if facts.setup_failure:
+        return one_line(facts.setup_failure)
+    counts = [(_NAMES[kind], count) for kind, count in facts.limits.items()]
+    counts += [("time", facts.timeouts)] if facts.timeouts else []
+    struck = ", ".join(f"{name} in {plural(count, 'test')}" for name, count in counts)
+    return f"limits struck: {struck}" if struck else ""
 
 
 def attempt_lines(test: TestResult) -> list[str]:

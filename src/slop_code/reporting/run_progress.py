@@ -15,6 +15,7 @@ from rich.text import Text
 from slop_code._io import BestEffortStream
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.progress_text import progress_text
+from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.text import first_line, format_duration, one_line
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 PACE_INTERVAL_S = 30.0
 TICK_INTERVAL_S = 5.0
 SHOWN_RUNNING = 8
-STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta"}
+STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta", "part only": ""}
 
 
 class RunProgress:
@@ -160,10 +161,11 @@ def _live(console: Console, view: Callable[[], Group]) -> Live:
 def outcome_line(outcome: SubmissionOutcome, verdict: Verdict) -> str:
     facts = outcome.facts
     text = f"{verdict.upper()} {one_line(outcome.submission.label)}"
-    if verdict == "no verdict":
+    if verdict in ("no verdict", "part only"):
         return f"{text}: {first_line(facts.reason or 'no reason given')}"
     took = "(cached)" if outcome.source == "cached" else format_duration(facts.duration)
-    return f"{text} {group_counts(facts)} {took}"
+    note = failure_note(facts) if verdict == "not passed" else ""
+    return f"{text} {group_counts(facts)} {took}" + (f": {note}" if note else "")
 
 
 def group_counts(facts: CheckpointFacts) -> str:

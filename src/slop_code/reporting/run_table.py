@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from slop_code.errors import first_names
 from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import (
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
 SHOWN_REASONS = 10
+SHOWN_LABELS = 3
 SUMMARY = "summary.json"
 LINES = "checkpoint_results.jsonl"
 NO_VERDICT_STYLE = "bold magenta"
@@ -151,6 +154,9 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
     yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
+    bad = [line for line in lines if line.state == "evaluated" and not line.passes(policy)]
+    notes = [(line.label, failure_note(line)) for line in bad]
+    yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings(lines)
@@ -175,9 +181,14 @@ def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
 
 
 def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
-    for label, reason in reasons[:SHOWN_REASONS]:
-        yield f"{word} {one_line(label)}: {first_line(reason)}", style
-    yield from more_line(reasons, SHOWN_REASONS, f": see {SUMMARY}")
+    """A reason that several have is said once, with the first of their labels."""
+    labels: dict[str, list[str]] = {}
+    for label, reason in reasons:
+        labels.setdefault(reason, []).append(one_line(label))
+    for reason, same in list(labels.items())[:SHOWN_REASONS]:
+        yield f"{word} {first_names(same, SHOWN_LABELS)}: {first_line(reason)}", style
+    shown = sum(len(same) for same in list(labels.values())[:SHOWN_REASONS])
+    yield from more_line(reasons, shown, f": see {SUMMARY}")
 
 
 def estimate_text(estimate: Estimate) -> str:
@@ -200,8 +211,9 @@ def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
         )
     counted = f"{passed} of {plural(planned, 'checkpoint')}"
     if kept := totals.checkpoints.not_looked_at_again:
-        these = "1 of them keeps its" if kept == 1 else f"{kept} of them keep their"
-        return f"NOT LOOKED AT AGAIN: {counted} passed ({policy}); {these} last result", NO_VERDICT_STYLE
+        keep = "keeps its" if kept == 1 else "keep their"
+        these = f"{kept} of {plural(planned, 'checkpoint')} {keep} last result"
+        return f"NOT LOOKED AT AGAIN: {counted} passed ({policy}); {these}", NO_VERDICT_STYLE
     if summary.issues:
         return (
             f"NO VERDICT on the whole: {plural(len(summary.issues), 'issue')}; {counted} passed ({policy})",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 VerdictState = Literal["evaluated", "infrastructure_failure", "not_evaluated"]
 RegressionKind = Literal["introduced", "repaired"]
 MAX_WARNINGS = 100
+MAX_SETUP_FAILURE_LENGTH = 300
 PassedByTest = dict[tuple[str, str], bool]
 """Whether a test passed, by its file and id."""
 
@@ -46,6 +47,9 @@ class CheckpointFacts(Stored):
 
     digests: Digests | None = None
     evaluation_version: str = ""
+    setup_failure: str | None = None
+    """Why the submission's set-up failed, so that every test did: the command and the first line of its output."""
+
     limits: dict[LimitKind, int] = Field(default_factory=dict)
     """Tests that did not pass and reached this limit of the environment; limits that did not strike are left out."""
 
@@ -62,8 +66,9 @@ class CheckpointFacts(Stored):
     def of(cls, results: CorrectnessResults) -> CheckpointFacts:
         """A result with pytest arguments, or of a part of the tests, is no verdict of a run."""
         arguments = results.provenance.pytest_args
-        if arguments and not results.infrastructure_failure:
-            return cls.no_verdict(f"evaluated with pytest arguments: {' '.join(arguments)}")
+        if arguments and (results.selects_none or not results.infrastructure_failure):
+            reason = results.infrastructure_failure_reason
+            return cls.no_verdict(reason or f"evaluated with pytest arguments: {' '.join(arguments)}")
         if results.deselected:
             return cls.no_verdict(f"evaluated without {results.deselected} of its tests")
         return cls(
@@ -77,6 +82,7 @@ class CheckpointFacts(Stored):
             attempts=len(results.attempts) + 1,
             digests=results.provenance.digests,
             evaluation_version=results.provenance.evaluation_version,
+            setup_failure=_short(results.setup_failure),
             limits=_struck_limits(results),
             timeouts=sum(test.timeout is not None for test in results.tests),
             repeated=sum(bool(test.attempts) for test in results.tests),
@@ -100,6 +106,11 @@ class CheckpointFacts(Stored):
         if isinstance(policy, PassPolicy):
             return self.state == "evaluated" and self.passed.get(policy, False)
         return passes(policy, self.pass_counts, self.total_counts, self.state != "evaluated")
+
+
+def _short(setup_failure: str | None) -> str | None:
+    lines = [line.strip() for line in (setup_failure or "").split("\n") if line.strip()]
+    return ": ".join(lines[:2])[:MAX_SETUP_FAILURE_LENGTH] or None
 
 
 def _struck_limits(results: CorrectnessResults) -> dict[LimitKind, int]:

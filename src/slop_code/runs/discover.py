@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,7 +88,10 @@ def discover(
         searched = ", ".join(str(folder) for folder in folders[:3])
         there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
         raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
-    discovery = _Discovery(problems_folder(problems_dir), is_problems_folder_given(problems_dir), environment, wanted)
+    problems, explicit = problems_folder(problems_dir), is_problems_folder_given(problems_dir)
+    if folders and explicit and not problems.is_dir():
+        raise UsageError(_no_folder(problems))
+    discovery = _Discovery(problems, explicit, environment, wanted)
     runs = [discovery.run(name, folder) for name, folder in named]
     return runs if len(runs) == 1 else [_with_issue_if_empty(run) for run in runs]
 
@@ -120,7 +124,16 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
 
 
 def nothing_in(run: DiscoveredRun) -> str:
-    return f"{run.folder}: nothing to evaluate; expected {LAYOUT}"
+    assert run.folder is not None
+    reason = f"{run.folder}: nothing to evaluate; expected {LAYOUT}"
+    if not any((run.folder / name / SNAPSHOT).is_dir() for name in names_or_none(run.folder)):
+        return reason
+    command = f"slop-code eval-problem {shlex.quote(str(run.folder))}"
+    return f"{reason}; for the folder of a problem use `{command}`, or give the run {run.folder.resolve().parent}"
+
+
+def _no_folder(problems: Path) -> str:
+    return f"{problems}: there is no such folder of problems"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +161,12 @@ class _Discovery:
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        known = None if self.explicit else remembered_problem(folder.name, [folder, within])
+        known = None if self.explicit else remembered_problem(folder, within)
         path = known or self.problems / folder.name
         try:
             if not os.path.isdir(path):
-                issues = list(_issues_of_checkpoints(run, folder, self.missing())) if os.path.isdir(folder) else []
+                reason = missing_problem(known) if known else self.missing()
+                issues = list(_issues_of_checkpoints(run, folder, reason)) if os.path.isdir(folder) else []
                 yield from (replace(issue, unknown_problem=True) for issue in issues)
                 return
             try:
@@ -176,8 +190,16 @@ class _Discovery:
             return f"{self.problems} is itself a problem; give the folder that holds it as --problems-dir"
         reason = f"no such problem in {self.problems}"
         if not self.problems.is_dir():
-            reason = f"{self.problems}: there is no such folder of problems"
+            reason = _no_folder(self.problems)
         return reason if self.explicit else f"{reason}; give --problems-dir"
+
+
+def missing_problem(known: Path) -> str:
+    """Why the problem of the last evaluation is not there."""
+    fact = f"no such problem in {known.parent}, the folder of problems of the last evaluation"
+    if not known.parent.is_dir():
+        fact = f"{known.parent}: the folder of problems of the last evaluation is gone"
+    return f"{fact}; give --problems-dir"
 
 
 def _issues_of_checkpoints(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
@@ -223,6 +245,8 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
     items = list(items)
     submissions = [item for item in items if isinstance(item, Submission)]
     issues = [item for item in items if isinstance(item, RunIssue)]
+    if not submissions and all(_is_of_a_problem_itself(issue) for issue in issues):
+        return run
     names = Counter(_name_of(submission) for submission in submissions)
     folders = Counter(_real_folder(submission) for submission in submissions)
     duplicates = {_name_of(submission): submission for submission in submissions if names[_name_of(submission)] > 1}
@@ -238,6 +262,13 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
         if folders[_real_folder(submission)] > 1
     ]
     return replace(run, submissions=unique, issues=tuple(issues))
+
+
+def _is_of_a_problem_itself(issue: RunIssue) -> bool:
+    """A snapshot is missing in the folder of a problem itself, which was mistaken for one of a run."""
+    if issue.output is None or any(os.path.lexists(issue.output / file) for file in _CONTENTS):
+        return False
+    return os.path.lexists(issue.output.parent / "config.yaml")
 
 
 def issue_for(submission: Submission, reason: str) -> RunIssue:

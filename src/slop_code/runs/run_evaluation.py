@@ -167,8 +167,8 @@ class RunEvaluation:
         return lines, summarise(lines, self.plan.issues, policies, samples=samples)
 
     def _may_write_summary(self, run: DiscoveredRun) -> bool:
-        """False for a part of a run, and where another evaluator holds its lock."""
-        locked = run.submissions or all(issue.problem is not None for issue in run.issues)
+        """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""
+        locked = run.submissions or any(issue.problem is not None for issue in run.issues)
         return bool(locked and self.settings.shard is None and not self.settings.partial and not has_only_results(run))
 
 

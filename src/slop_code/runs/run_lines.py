@@ -10,6 +10,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
+from slop_code.runs.plan import OVERWRITE
 from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
 from slop_code.runs.summary import skipped_lines
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import RunIssue, SubmissionKey
     from slop_code.runs.plan import Plan
     from slop_code.runs.result_index import ResultIndex
+
+INTERRUPTED = "the evaluation was interrupted before this checkpoint was finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,8 @@ def _planned(
         if facts is not None and facts.state == "evaluated":
             yield _Checkpoint(*names, path, facts)
             continue
-        digest, stale = jobs[submission.key]
+        digest, reason = jobs[submission.key]
+        stale = INTERRUPTED if reason == OVERWRITE else reason  # a finished evaluation has facts
         earlier = index.facts(path)
         if _is_verdict_on(earlier, digest):
             yield _Checkpoint(*names, path, earlier, stale if facts is None else _failure_text(facts))

@@ -44,8 +44,8 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
     with contextlib.ExitStack() as stack:
         held = []
         for run in runs:
-            if run.folder is None:
-                held.append(run)
+            if run.folder is None or not (run.submissions or any(issue.problem is not None for issue in run.issues)):
+                held.append(run)  # nothing is written there
                 continue
             try:
                 if run.within is not None and (run.within / STATE_DIR).is_dir():

@@ -64,15 +64,23 @@ def origin_in(folders: Iterable[Path]) -> Origin:
     return Origin()
 
 
-def remembered_problem(name: str, folders: Iterable[Path]) -> Path | None:
-    """The folder of a problem when a result in one of these folders was made; None where that is not known."""
-    for folder in folders:
-        origin = origin_in([folder])
-        if origin.problem is not None:
-            return Path(origin.problem)
-        if origin.problems_dir is not None and os.path.isdir(os.path.join(origin.problems_dir, name)):
-            return Path(origin.problems_dir) / name
+def remembered_problem(folder: Path, run: Path) -> Path | None:
+    """The problem of the last evaluation of a problem's folder in a run, even if it is gone; None if never evaluated.
+
+    A problem that is gone is not looked up elsewhere: another one with its name would replace the results.
+    """
+    own, around = _stored_origin(folder), _stored_origin(run)
+    if own.problem and os.path.isabs(own.problem) and own.snapshot is None:  # with a snapshot: that of a checkpoint
+        return Path(own.problem)
+    if around.problems_dir and os.path.isabs(around.problems_dir):
+        return Path(around.problems_dir) / folder.name
     return None
+
+
+def _stored_origin(folder: Path) -> Origin:
+    with contextlib.suppress(ResultError):
+        return load_stored(Origin, folder / ORIGIN_FILE, "")
+    return Origin()
 
 
 def _exists(key: str, value: str) -> bool:
