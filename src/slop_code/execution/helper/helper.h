@@ -114,7 +114,7 @@ int killed_for_memory(int status);
 int limit_killed(uint64_t max_memory);
 int peak_exceeded(uint64_t max_memory);
 void watch_folders(char **folders);
-int disk_is_full(void);
+int disk_was_filled(void);
 void answer_usage(int fd);
 
 int run_main(int argc, char **argv);   /* launcher.c */

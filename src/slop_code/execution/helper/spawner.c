@@ -142,7 +142,7 @@ static void end_call(struct call *call, int status, enum limit limit) {
     struct reply reply = {status, limit};
     if (limit != NO_LIMIT) record_struck(limit, call->text, call->size);
     else if (killed_for_memory(status)) record_struck(limit_killed(limits.memory) ? MEMORY_LIMIT : OUT_OF_MEMORY, call->text, call->size);
-    if (disk_is_full() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
+    if (disk_was_filled() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
     send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(call->fd);
     *call = calls[--call_count];
@@ -246,7 +246,8 @@ static void enforce_limits(int at_once) {
     if (elapsed < WATCH_MS && !at_once) return;
     last = now;
     enum limit limit = exceeded_limit(limits.memory, limits.processes);
-    for (int i = 0; i < call_count && disk_is_full(); i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
+    if (call_count > 0 && disk_was_filled())
+        for (int i = 0; i < call_count; i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
     if (limit == NO_LIMIT) return;
     if (call_count == 0) record_struck(limit, "", 0);
     end_all_processes(limit);
