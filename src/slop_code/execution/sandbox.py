@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec, Limits
     from slop_code.execution.process import ProcessResult
     from slop_code.execution.progress_events import ProgressCallback
 
@@ -276,12 +276,12 @@ class Sandbox(Protocol):
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
-def launcher_settings(layout: BoxLayout, request: JudgeRequest, output: int) -> str:
+def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) -> str:
     """The file that the launcher reads before each call."""
     command, entry = request.entrypoint[:-1], request.entrypoint[-1:]
     settings = {
         "tests": layout.tests, "workspace": layout.workspace, "command": "".join(command[:1]), "entry": "".join(entry),
-        "output": output,
+        "memory": limits.memory, "processes": limits.processes, "output": limits.output,
     }  # fmt: skip
     lines = [*settings.items(), *(("code", file) for file in request.test_code)]
     return "".join(f"{name}={value}\0" for name, value in lines)

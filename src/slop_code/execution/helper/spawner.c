@@ -1,8 +1,9 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
  *
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
- * the user, so it is 0 (no limit) where the user has processes outside of the box. FOLDER is writable for the
- * submission and of limited size.
+ * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
+ * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
+ * FOLDER is writable for the submission and of limited size.
  * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
  * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
  * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which

@@ -64,8 +64,6 @@ enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes) {
     memory_limit = max_memory;
     struct totals living = measure();
     if (living.processes > max_processes) return PROCESS_LIMIT;
-    /* The kernel refuses further processes: no process is over the limit, but a program has failed. */
-    if (living.processes == max_processes) record_struck(PROCESS_LIMIT, "", 0);
     return living.memory > max_memory ? MEMORY_LIMIT : NO_LIMIT;
 }
 
