@@ -9,7 +9,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -186,6 +186,9 @@ class JudgeRequest:
     test_code: Sequence[str] = ()
     """Files of the tests, relative to their folder, that no call hands over to the subject."""
 
+    assumed_code: Collection[str] = ()
+    """Those of them of which it is not known whether the tests load them."""
+
     interactive: bool = False
     """The judge reads the evaluator's standard input."""
 
@@ -283,7 +286,8 @@ def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) 
         "tests": layout.tests, "workspace": layout.workspace, "command": "".join(command[:1]), "entry": "".join(entry),
         "memory": limits.memory, "processes": limits.processes, "output": limits.output,
     }  # fmt: skip
-    lines = [*settings.items(), *(("code", file) for file in request.test_code)]
+    code = [("assumed" if file in request.assumed_code else "code", file) for file in request.test_code]
+    lines = [*settings.items(), *code]
     return "".join(f"{name}={value}\0" for name, value in lines)
 
 

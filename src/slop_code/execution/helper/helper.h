@@ -89,7 +89,7 @@ int show_filter_main(int argc, char **argv);
 
 /* handover.c */
 int is_private(const char *variable);
-void add_test_code(char *relative);
+void add_test_code(char *relative, int is_assumed);
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests);
 
 /* resource_watch.c */

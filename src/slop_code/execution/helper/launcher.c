@@ -49,7 +49,8 @@ static void read_conf(void) {
         else if (strcmp(line, "workspace") == 0) conf.workspace = value;
         else if (strcmp(line, "command") == 0) conf.command = value;
         else if (strcmp(line, "entry") == 0) conf.entry = value;
-        else if (strcmp(line, "code") == 0) add_test_code(value);
+        else if (strcmp(line, "code") == 0) add_test_code(value, 0);
+        else if (strcmp(line, "assumed") == 0) add_test_code(value, 1);
         else if (strcmp(line, "memory") == 0) conf.memory = strtoull(value, NULL, 10);
         else if (strcmp(line, "processes") == 0) conf.processes = strtoull(value, NULL, 10);
         else if (strcmp(line, "output") == 0) conf.output = strtoull(value, NULL, 10);
