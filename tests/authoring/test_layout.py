@@ -335,6 +335,14 @@ def test_odd_files_end_as_findings(bench, name):
     assert ("python-unreadable" in {one.rule.id for one in report.outcome.findings}) is (name not in fine)
 
 
+@pytest.mark.parametrize("file", ["data/newer.py", "conftest.py"])
+def test_data_for_another_python_is_no_invalid_test(found, file):
+    """A test that computes the name of a module may import any file."""
+    test = "import importlib\n\n\ndef test_it(run):\n    importlib.import_module(run().stdout)\n"
+    findings = found({"tests/test_checkpoint_1.py": test, f"tests/{file}": "type type = (\n"})
+    assert ("python-unreadable" in {rule for rule, _ in findings}) is (file == "conftest.py")
+
+
 def test_a_pipe_and_a_link_out_of_the_folder_are_not_read(bench, tmp_path):
     tried = bench()
     folder = tried.problem.path

@@ -26,6 +26,7 @@ from slop_code.authoring.check.strength.strength_step import (
     TriedControl,
     control_result,
     facts,
+    strength_of,
     summary_lines,
     try_controls,
 )
@@ -235,6 +236,13 @@ def test_files_that_slop_code_s_own_python_cannot_parse_are_in_summary_and_facts
     found = replace(strength(tried(CORE)), unparsed=unparsed_files(tmp_path))
     assert list(summary_lines(found))[1].startswith("  no mutants of newer.py: Python 3.")
     assert facts(found)[1]["unparsed"] == ["newer.py"]
+
+
+def test_a_solution_that_slop_code_s_own_python_cannot_parse_leaves_the_step_undone(bench):
+    own = bench({"solutions/checkpoint_1/main.py": "type type = (\n"})
+    [checkpoint] = own.checkpoints
+    with pytest.raises(InfrastructureError, match=r"checkpoint_1: no mutants of main.py: Python 3.*cannot parse it"):
+        strength_of(own, checkpoint, own.effort.budget, float("inf"))
 
 
 FAILED, NEVER = case("other", "failed", **NEW), case("error", "error", group="E", **NEW)

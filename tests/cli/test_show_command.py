@@ -88,6 +88,13 @@ def test_pytest_arguments_attempts_and_missing_isolation_are_shown(folder, show)
     assert "\nisolation: none; " in shown
 
 
+def test_a_submission_that_could_not_be_set_up_has_no_isolation_of_tests(folder, show):
+    results(evidence="setup", isolation={}).save(folder / "evaluation.json")
+    shown = show(folder)[1]
+    assert "\nno test ran, since the submission could not be set up; 2.5 s\n" in shown
+    assert "isolation: " not in shown
+
+
 @pytest.mark.parametrize("text", ["test_checkpoint_1.py::test_a[2]", "test_a[2]", "a[2]"])
 def test_one_test_in_full(folder, show, text):
     status, shown, _ = show(folder, text)

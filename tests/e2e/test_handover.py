@@ -135,8 +135,12 @@ def test_code_that_is_loaded_by_a_computed_name_hides_every_source(make_problem,
         importlib.import_module("hel" + "pers")
         done = run(HERE / "single" / "program.py", HERE / "other", HERE / "project" / "setup.cfg")
         assert json.loads(done.stdout) == {"program.py": None, "other": {"data.py": "y = 2"}, "setup.cfg": ""}
+        assert "computes the name of what it imports" in done.stderr
     """
     problem = make_problem({"test_checkpoint_1.py": tests}, files=FILES, config={"visible": ["other/*.py"]})
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}))
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
-    assert [path.path for test in results.tests for path in test.refused_paths] == ["single/program.py"]
+    [refused] = [path for test in results.tests for path in test.refused_paths]
+    assert refused.path == "single/program.py"
+    assert refused.reason.startswith("it is test code: a test computes the name of what it imports, so every .py file")
+    assert any(warning.endswith(refused.reason) for warning in results.warnings)

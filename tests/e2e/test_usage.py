@@ -66,6 +66,10 @@ def test_disk(run):
     assert run("disk").returncode == 0
 
 
+def test_full_disk(run):
+    assert run("fail").returncode == 0
+
+
 def test_output(run):
     assert run("output").returncode == 0
 """
@@ -117,6 +121,8 @@ if what == "disk":
         while True:
             file.write(bytes(1 << 20))
             file.flush()
+if what == "fail":
+    sys.exit(1)
 if what == "output":
     print("x" * (3 << 20))
 print("done", end="")
@@ -189,6 +195,13 @@ def test_a_limit_that_struck_is_recorded(results, sandbox, kind, limit):
     )
     calls = [struck.call for struck in test.limits if struck.kind == kind and struck.call is not None]
     assert calls == [f"python main.py {kind}"] or (kind == "processes" and not calls)
+
+
+@SANDBOXES
+def test_a_test_that_finds_the_disk_full_has_not_filled_it(results, sandbox):
+    test = results(sandbox, True)["test_full_disk"]
+    assert (test.status, test.limits) == ("failed", [])
+    assert test.usage.disk_bytes > 15 << 20
 
 
 @SANDBOXES

@@ -62,6 +62,20 @@ def test_evaluations_use_the_lock(problem, evaluate, make_submission):
     assert warning.startswith("test_dependencies (six<1.17) were resolved on 2")
 
 
+def test_a_package_that_does_not_exist_is_a_mistake_of_the_problem(problem, cache, evaluate, make_submission, tmp_path):
+    own = problem(dependencies=["six==99.1"])
+    path = tmp_path / "environment.yaml"
+    path.write_text("type: local\nname: bare\nisolation: none\n")
+    listener = CheckListener(lambda _: None, lambda *_: None, lambda *_: None, lambda _: None)
+    request = CheckRequest(steps=["layout", "reference"], environment=str(path), lock=True)
+    report = check_problem(own.path, request, listener)
+    [finding] = report.findings
+    assert (finding.location.file, finding.message[:36]) == ("config.yaml", "test_dependencies: Because there is ")
+    assert (report.broken, [step.name for step in report.undone]) == ([], ["reference"])
+    with pytest.raises(ConfigError, match=r"config.yaml: test_dependencies: Because there is no version of six==99.1"):
+        evaluate(own, make_submission({"main.py": ""}), sandbox="none")
+
+
 def test_a_check_writes_a_lock_that_is_used(problem, cache, tmp_path):
     own, changed = problem(), []
     path = tmp_path / "environment.yaml"

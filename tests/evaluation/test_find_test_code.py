@@ -209,7 +209,7 @@ def code_of(tmp_path):
         for name, text in {**FILES, **dict(files)}.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(text)
-        return find_test_code(tmp_path, loaded, roots, shown)
+        return find_test_code(tmp_path, loaded, roots, shown).files
 
     return find
 

@@ -16,7 +16,9 @@ from slop_code.execution.manifest import ARCHIVES
 from slop_code.execution.tool_environment import (
     PREFIX,
     REBUILD,
+    UnresolvablePackagesError,
     build_tool_environment,
+    lock_packages,
     remove_abandoned_unpacks,
     run_uv,
     tool_failure,
@@ -90,6 +92,9 @@ class ScriptedUv:
     def __init__(self, *outputs):
         self.outputs = list(outputs)
 
+    def put(self, name, text):
+        return name
+
     def uv(self, tool, arguments):
         if (output := self.outputs.pop(0)) is not None:
             raise tool_failure(["uv"], 2, output)
@@ -103,6 +108,29 @@ LOOKUP_FAILURE = "error: Failed to fetch\n  Caused by: failed to lookup address 
 def test_a_failed_lookup_of_a_host_name_is_retried(outputs):
     builder = ScriptedUv(*outputs)
     assert (run_uv(builder, "uv", []), builder.outputs) == ("done", [])
+
+
+NO_SOLUTION = "error: No solution found when resolving dependencies\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "fact"),
+    [
+        (f"{NO_SOLUTION}  cause: Because a was not found in the package registry.\n",
+         "Because a was not found in the package registry"),
+        ("error: Couldn't parse requirement in `extra.in` at position 0\n  cause: Expected one of `@`\n   a b\n   ^\n",
+         "Expected one of `@`"),
+        (f"{NO_SOLUTION}  cause: Because a was not found in the cache.\n", None),
+        (f"{NO_SOLUTION}  cause: Because a was not found.\n\nhint: An index URL could not be queried (401)\n", None),
+        (LOOKUP_FAILURE, None),
+        ("error: no space left\n", None),
+    ],
+)  # fmt: skip
+def test_only_packages_that_the_index_does_not_have_are_a_mistake_of_the_problem(output, fact):
+    with pytest.raises(InfrastructureError) as raised:
+        lock_packages(ScriptedUv(*[output] * 3), "python", ["a b"], "")
+    assert isinstance(raised.value, UnresolvablePackagesError) is (fact is not None)
+    assert fact is None or str(raised.value) == fact
 
 
 @pytest.mark.parametrize(("outputs", "left"), [((LOOKUP_FAILURE,) * 4, 1), (("error: no such package\n", None), 1)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
-from slop_code.evaluation.problem.dependency_lock import read_test_lock
+from slop_code.evaluation.problem.dependency_lock import dependency_mistakes, read_test_lock
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.tool_environment import build_tool_environment
 
@@ -63,5 +63,7 @@ class EvaluationContext:
 
 def tools_for(sandbox: Sandbox, problem: ProblemConfig | None = None, test_lock: str | None = None) -> ToolEnvironment:
     """Installs the tools, and the test_dependencies of the problem, or takes them from the cache."""
-    extra = problem.test_dependencies if problem else ()
-    return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, extra, test_lock)
+    if problem is None:
+        return build_tool_environment(sandbox, TOOL, TOOLS, LOCK)
+    with dependency_mistakes(problem):
+        return build_tool_environment(sandbox, TOOL, TOOLS, LOCK, problem.test_dependencies, test_lock)

@@ -62,7 +62,7 @@ PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
 
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
-TEST_CODE = "test_code.json"
+TEST_CODE, ASSUMED_CODE = "test_code.json", "assumed_code.json"
 TEST_FOLDERS = "test_folders.json"
 
 
@@ -226,7 +226,8 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         (folder / ROSTER).write_text(_roster(problem, stream.collected).to_json())
         shown = {path.relative_to(folder / "shown").as_posix() for path in (folder / "shown").rglob("*")}
         code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
-        (folder / TEST_CODE).write_text(json.dumps(sorted(code)))
+        (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
+        (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
         write_manifest(folder)
 
     def load(folder: Path) -> Staged:
@@ -307,6 +308,7 @@ def judge_request(
         timeout=timeout,
         entrypoint=context.environment.entry(context.problem.entry_file),
         test_code=_stored_paths(staged / TEST_CODE),
+        assumed_code=frozenset(_stored_paths(staged / ASSUMED_CODE)),
     )
 
 

@@ -9,12 +9,12 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec, Limits
     from slop_code.execution.process import ProcessResult
     from slop_code.execution.progress_events import ProgressCallback
 
@@ -186,6 +186,9 @@ class JudgeRequest:
     test_code: Sequence[str] = ()
     """Files of the tests, relative to their folder, that no call hands over to the subject."""
 
+    assumed_code: Collection[str] = ()
+    """Those of them of which it is not known whether the tests load them."""
+
     interactive: bool = False
     """The judge reads the evaluator's standard input."""
 
@@ -276,14 +279,15 @@ class Sandbox(Protocol):
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
-def launcher_settings(layout: BoxLayout, request: JudgeRequest, output: int) -> str:
+def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) -> str:
     """The file that the launcher reads before each call."""
     command, entry = request.entrypoint[:-1], request.entrypoint[-1:]
     settings = {
         "tests": layout.tests, "workspace": layout.workspace, "command": "".join(command[:1]), "entry": "".join(entry),
-        "output": output,
+        "memory": limits.memory, "processes": limits.processes, "output": limits.output,
     }  # fmt: skip
-    lines = [*settings.items(), *(("code", file) for file in request.test_code)]
+    code = [("assumed" if file in request.assumed_code else "code", file) for file in request.test_code]
+    lines = [*settings.items(), *code]
     return "".join(f"{name}={value}\0" for name, value in lines)
 
 

@@ -50,6 +50,10 @@ print(sys.prefix)
 NETWORK_SIGNS = ("failed to fetch", "error sending request", "client error", "network", "not found in the cache", "dns")
 """Parts of what uv prints, in lower case, where the package index may be out of reach."""
 
+UNRESOLVABLE_SIGNS = ("no solution found when resolving", "couldn't parse requirement", "the start of a requirement:")
+UNKNOWN_SIGNS = ("not found in the cache", "network was disabled", "could not be queried", "unauthorized", "forbidden")
+"""Parts of what uv prints, in lower case: no version fits a requirement, unless the package index did not answer."""
+
 UNIVERSAL = ("--universal", "--python-version", "3.11")
 """Options of a lock that holds on all platforms, and for every Python that a judge may have."""
 
@@ -65,6 +69,10 @@ class ToolInstallationError(InfrastructureError):
         super().__init__(reason)
         self.output = output
         """What uv printed."""
+
+
+class UnresolvablePackagesError(ToolInstallationError):
+    """The further packages of a problem are mistaken: there is no such package, or no version fits."""
 
 
 def build_tool_environment(
@@ -152,9 +160,13 @@ def lock_packages(
     if not extra:
         return ""
     wanted = builder.put("extra.in", "\n".join(extra) + "\n")
-    compiled = run_uv(
-        builder, "uv", [*COMPILE, *options, "--python", python, "-c", builder.put("lock.txt", lock), wanted]
-    )
+    arguments = [*COMPILE, *options, "--python", python, "-c", builder.put("lock.txt", lock), wanted]
+    try:
+        compiled = run_uv(builder, "uv", arguments)
+    except ToolInstallationError as error:
+        if fact := _unresolvable_fact(error.output):
+            raise UnresolvablePackagesError(fact, error.output) from error
+        raise
     blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", compiled)
     known = set(re.findall(r"(?m)^([A-Za-z0-9._-]+)==", lock))
     return "".join(block for block in blocks if block.strip() and block.split("==")[0] not in known)
@@ -226,6 +238,14 @@ def tool_failure(argv: Sequence[str], exit_code: int, output: str) -> ToolInstal
         f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
         output,
     )
+
+
+def _unresolvable_fact(output: str) -> str | None:
+    text = output.lower()
+    if not any(sign in text for sign in UNRESOLVABLE_SIGNS) or any(sign in text for sign in UNKNOWN_SIGNS):
+        return None
+    first = re.search(r"(?m)^\s*cause: (.+)$", output)
+    return first[1].rstrip(".") if first else _cause(output)
 
 
 def _cause(output: str) -> str | None:

@@ -199,7 +199,10 @@ def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
     digests = {name: digest for name, digest in source.digests.model_dump(exclude={"python"}).items() if digest}
     yield one_line(f"of: {', '.join(f'{name} {short_digest(digest)}' for name, digest in digests.items())}")
     box = f"{isolation['sandbox']}, network {isolation.get('network', 'unknown')}" if "sandbox" in isolation else "none"
-    yield one_line(f"isolation: {box}; tests read from {results.evidence}; {format_duration(results.duration)}")
+    ran = f"isolation: {box}; tests read from {results.evidence}"
+    if results.evidence == "setup":  # pytest never ran
+        ran = "no test ran, since the submission could not be set up"
+    yield one_line(f"{ran}; {format_duration(results.duration)}")
     if source.pytest_args:
         yield one_line(f"pytest arguments: {shlex.join(source.pytest_args)}")
     for attempt in results.attempts:

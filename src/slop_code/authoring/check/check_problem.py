@@ -54,10 +54,17 @@ def check_problem(folder: Path, request: CheckRequest, listener: CheckListener) 
     """Invalid configuration becomes findings, and blocks every other step."""
     bench = _bench(folder, request, listener.progress)
     if isinstance(bench, StepReport):
-        return _blocked_report(folder, bench, request, listener)
+        listener.began(folder.absolute().name, folder, None)
+        return CheckReport(folder.absolute().name, folder, None, _blocked_reports(folder, bench, request, listener))
     listener.began(bench.problem.name, folder, bench.environment.name)
     if request.lock:
-        _lock(bench, listener)
+        try:
+            _lock(bench, listener)
+        except ConfigError as error:
+            if not error.mistakes:
+                raise
+            blocked = _blocked_reports(folder, config_report(folder, error), request, listener)
+            return CheckReport(bench.problem.name, folder, bench.environment.name, blocked)
     reports = []
     for name in request.steps:
         report = check_step(bench, name)
@@ -97,16 +104,16 @@ def config_report(folder: Path, error: ConfigError, file: str = CONFIG) -> StepR
     return StepReport("layout", StepOutcome(tuple(mistake_findings(folder, error, file))), 0.0)
 
 
-def _blocked_report(folder: Path, report: StepReport, request: CheckRequest, listener: CheckListener) -> CheckReport:
-    """The report on a problem whose configuration is invalid."""
-    name = folder.absolute().name
+def _blocked_reports(
+    folder: Path, report: StepReport, request: CheckRequest, listener: CheckListener
+) -> tuple[StepReport, ...]:
+    """The reports on a problem whose configuration is invalid."""
     reason = f"{report.outcome.findings[0].location.file} is invalid; fix that first"
     others = [step for step in request.steps if step != report.name]
     reports = (report, *(StepReport(step, StepOutcome(), 0.0, blocked=reason) for step in others))
-    listener.began(name, folder, None)
     for step_report in reports:
         listener.done(step_report, folder)
-    return CheckReport(name, folder, None, reports)
+    return reports
 
 
 def _lock(bench: Workbench, listener: CheckListener) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.errors import ConfigError
+from slop_code.errors import ConfigError, ConfigMistake
 from slop_code.evaluation.command import LOCK
-from slop_code.execution.tool_environment import UNIVERSAL, lock_packages
+from slop_code.execution.tool_environment import UNIVERSAL, UnresolvablePackagesError, lock_packages
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
@@ -50,13 +52,24 @@ def read_test_lock(problem: ProblemConfig) -> str | None:
 
 def make_test_lock(sandbox: Sandbox, problem: ProblemConfig) -> str:
     """A new lock. It holds on other platforms and versions of Python too, and names no index."""
-    with sandbox.cache.session_folder() as folder:
+    with dependency_mistakes(problem), sandbox.cache.session_folder() as folder:
         scratch = folder / "scratch"
         scratch.mkdir()
         with sandbox.tool_builder(scratch) as builder:
             python, wanted = builder.python()[0], problem.test_dependencies
             locked = lock_packages(builder, python, wanted, LOCK.read_text(), UNIVERSAL)
     return _header(problem) + locked
+
+
+@contextlib.contextmanager
+def dependency_mistakes(problem: ProblemConfig) -> Iterator[None]:
+    """Packages that do not exist, and versions that do not fit, are a mistake in config.yaml."""
+    try:
+        yield
+    except UnresolvablePackagesError as error:
+        key, value = "test_dependencies", ", ".join(problem.test_dependencies)
+        mistake = ConfigMistake(problem.path / "config.yaml", f"{key}: {error}", key=key, found=value)
+        raise ConfigError(mistakes=[mistake]) from error
 
 
 def _header(problem: ProblemConfig) -> str:

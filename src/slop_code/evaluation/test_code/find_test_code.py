@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -24,10 +25,19 @@ CODE_SUFFIXES = (".py", ".so")
 TOP = PurePosixPath()
 
 
+@dataclass(frozen=True, slots=True)
+class CodeFiles:
+    """Paths relative to the tests folder."""
+
+    files: frozenset[str]
+    assumed: frozenset[str] = frozenset()
+    """Those of the files that count only since a test computes the name of a module that it imports."""
+
+
 def find_test_code(
     folder: Path, loaded: Iterable[str], import_roots: Iterable[str], shown: Collection[str]
-) -> frozenset[str]:
-    """Paths relative to the tests folder.
+) -> CodeFiles:
+    """The test code of a tests folder.
 
     `loaded` are the files that pytest loaded when it collected the tests, `import_roots` the folders that were in
     `sys.path` then, `shown` the files that every submission sees.
@@ -37,10 +47,11 @@ def find_test_code(
     start = [PurePosixPath(name) for name in (*loaded, *filter(_is_own, hidden)) if name in hidden]
     names = [PurePosixPath(name) for name in hidden]
     code_files = loaded_files(names, start, lambda file: imports_of(folder / file), import_roots)
-    if code_files is None:
-        code_files = {name for name in names if name.suffix in CODE_SUFFIXES} | {*start}
-    code = {str(file) for file in code_files}
-    return frozenset(code | _copies(hidden, code) | ({INI} & files.keys()))
+    known = _with_copies(hidden, {*start} if code_files is None else code_files) | ({INI} & files.keys())
+    if code_files is not None:
+        return CodeFiles(known)
+    every = _with_copies(hidden, [name for name in names if name.suffix in CODE_SUFFIXES])
+    return CodeFiles(known | every, every - known)
 
 
 def loaded_files(
@@ -122,11 +133,11 @@ def _module_files(
             return
 
 
-def _copies(files: Mapping[str, Path], code: Collection[str]) -> set[str]:
-    """Files with the content of test code, such as a link to it that was followed when the tests were copied."""
-    digests = {name: _digest(path) for name, path in files.items()}
-    contents = {digests[name] for name in code} - {None}
-    return {name for name, digest in digests.items() if digest in contents}
+def _with_copies(files: Mapping[str, Path], code: Iterable[PurePosixPath]) -> frozenset[str]:
+    """Adds files with the content of test code, such as a link to it that was followed when the tests were copied."""
+    digests, names = {name: _digest(path) for name, path in files.items()}, {*map(str, code)}
+    contents = {digests[name] for name in names} - {None}
+    return frozenset(names | {name for name, digest in digests.items() if digest in contents})
 
 
 def _digest(path: Path) -> str | None:

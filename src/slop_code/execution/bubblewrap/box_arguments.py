@@ -47,6 +47,9 @@ HIDE_PID_1 = ["--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
 MOUNT_SHOWN_TESTS = ["--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}"]
 """Of the tests folder the subject sees the files that tests handed over, and nothing else."""
 
+BOX_PROCESSES = 4
+"""Kernel limits of processes are that much higher: for the box itself, and so that the watch sees an excess."""
+
 
 def set_environment(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
@@ -165,7 +168,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec, prefix: str) -> list
         "--ro-bind", "/box/slopbox", "/slop/box",
         "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(path), "--",
         "/slop/box", "serve", "3", str(limits.memory), str(limits.processes), str(limits.disk),
-        str(limits.processes + 1),  # serve itself counts too
+        str(limits.processes + BOX_PROCESSES),
         WORKSPACE, "/tmp",
     ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.box_arguments import (
+    BOX_PROCESSES,
     GATE,
     HOME,
     JUDGE,
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
     from slop_code.execution.environment import EnvironmentSpec
 
-BOX_PROCESSES = 4
-"""Processes of the subject's box itself, in addition to those of the subject."""
-
 
 class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
@@ -79,7 +77,7 @@ class BubblewrapSandbox(HostSandbox):
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
         limits = self.spec.limits
-        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits.output))
+        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
         with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
             argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
             request = job.request

@@ -346,7 +346,7 @@ class DockerSandbox:
         for name, path in {"tests": job.request.tests, **job.request.files}.items():
             yield from pack_tree(path, f"judge/{name}", owner=owner if job.collecting else None)
         yield from pack_tree(job.request.shown, "shown", owner=owner)
-        settings = launcher_settings(self.layout(job.scratch), job.request, self.spec.limits.output)
+        settings = launcher_settings(self.layout(job.scratch), job.request, self.spec.limits)
         yield from pack_file(settings.encode(), "call/conf")
         yield pack_end()
 

@@ -24,23 +24,29 @@ int is_private(const char *variable) { return strncmp(variable, "PYTEST_", 7) ==
 
 static const char WHOLE_FOLDER[] = "it is the whole tests folder, which is never handed over";
 static const char TEST_CODE[] = "it is test code: the tests load it, or it has the content of a file that they load";
+static const char ASSUMED_CODE[] = "it is test code: a test computes the name of what it imports, so every .py file counts; "
+                                   "`visible` in config.yaml exempts files";
 static const char BYTECODE[] = "it is compiled code of the tests";
 
 static const char *tests_folder;
-static struct { char *path; dev_t device; ino_t inode; } *code;
+static struct { char *path; const char *reason; dev_t device; ino_t inode; } *code;
 static size_t code_count, code_known, refusals, withheld;
 static char *refused[MAX_REFUSALS];
 static int in_argument;
 
-void add_test_code(char *relative) {
+/* `is_assumed`: it is not known whether the tests load it. */
+void add_test_code(char *relative, int is_assumed) {
     code = realloc(code, (code_count + 1) * sizeof *code);
     if (!code) die("no memory");
-    code[code_count++].path = relative;
+    code[code_count].path = relative;
+    code[code_count++].reason = is_assumed ? ASSUMED_CODE : TEST_CODE;
 }
 
-/* Files are compared and not names, since a file may have several: hard links, and names that differ in case. */
-static int is_test_code(const struct stat *information) {
+/* NULL for all that is no test code.
+ * Files are compared and not names, since a file may have several: hard links, and names that differ in case. */
+static const char *reason_of_code(const struct stat *information) {
     char path[PATH_MAX];
+    if (!S_ISREG(information->st_mode)) return NULL;
     for (; code_known < code_count; code_known++) {
         struct stat listed = {0};
         int length = snprintf(path, sizeof path, "%s/%s", tests_folder, code[code_known].path);
@@ -48,8 +54,8 @@ static int is_test_code(const struct stat *information) {
         code[code_known].device = listed.st_dev, code[code_known].inode = listed.st_ino;
     }
     for (size_t i = 0; i < code_count; i++)
-        if (code[i].inode == information->st_ino && code[i].device == information->st_dev) return 1;
-    return 0;
+        if (code[i].inode == information->st_ino && code[i].device == information->st_dev) return code[i].reason;
+    return NULL;
 }
 
 static int is_bytecode(const char *path) {
@@ -103,7 +109,8 @@ static int copy(const char *from, const char *to) {
     struct stat information, there;
     if (stat(from, &information) != 0) return 0;
     if (is_bytecode(from)) return 1;
-    if (S_ISREG(information.st_mode) && is_test_code(&information)) return refuse(from, TEST_CODE, 0), 1;
+    const char *reason = reason_of_code(&information);
+    if (reason) return refuse(from, reason, 0), 1;
     if (S_ISREG(information.st_mode)) return lstat(to, &there) == 0 || copy_file(from, to);
     if (!S_ISDIR(information.st_mode)) return 1;
     if (mkdir(to, 0755) != 0 && errno != EEXIST) return 0;
@@ -137,8 +144,9 @@ static void hand_over(const char *relative, const char *source) {
     int has_marker = marker(done, sizeof done, relative);
     if (snprintf(target, sizeof target, SHOWN_PATH "/%s", relative) >= (int)sizeof target) return;
     if (has_marker && stat(done, &information) == 0 && information.st_size == 0) return;
-    if (stat(source, &information) == 0 && S_ISREG(information.st_mode) && is_test_code(&information)) {
-        refuse(source, TEST_CODE, 1);
+    const char *reason = stat(source, &information) == 0 ? reason_of_code(&information) : NULL;
+    if (reason) {
+        refuse(source, reason, 1);
         return;
     }
     snprintf(parent, sizeof parent, "%s", target);

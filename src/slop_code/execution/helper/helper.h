@@ -89,7 +89,7 @@ int show_filter_main(int argc, char **argv);
 
 /* handover.c */
 int is_private(const char *variable);
-void add_test_code(char *relative);
+void add_test_code(char *relative, int is_assumed);
 void hand_over_call(char **argv, char **environment, const char *cwd, const char *tests);
 
 /* resource_watch.c */
@@ -114,7 +114,7 @@ int killed_for_memory(int status);
 int limit_killed(uint64_t max_memory);
 int peak_exceeded(uint64_t max_memory);
 void watch_folders(char **folders);
-int disk_is_full(void);
+int disk_was_filled(void);
 void answer_usage(int fd);
 
 int run_main(int argc, char **argv);   /* launcher.c */

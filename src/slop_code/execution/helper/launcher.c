@@ -22,7 +22,7 @@ static struct {
     char *tests, *workspace;
     char *command; /* the first word of the submission's command, which the launcher stands for; empty: the first argument */
     char *entry;   /* the entry file, as the entrypoint names it */
-    unsigned long long output;
+    unsigned long long memory, processes, output; /* limits of the submission; the launcher enforces only `output` */
 } conf = {.tests = "", .workspace = "", .command = "", .entry = ""};
 static unsigned long long forwarded;
 static char **called; /* the command */
@@ -49,7 +49,10 @@ static void read_conf(void) {
         else if (strcmp(line, "workspace") == 0) conf.workspace = value;
         else if (strcmp(line, "command") == 0) conf.command = value;
         else if (strcmp(line, "entry") == 0) conf.entry = value;
-        else if (strcmp(line, "code") == 0) add_test_code(value);
+        else if (strcmp(line, "code") == 0) add_test_code(value, 0);
+        else if (strcmp(line, "assumed") == 0) add_test_code(value, 1);
+        else if (strcmp(line, "memory") == 0) conf.memory = strtoull(value, NULL, 10);
+        else if (strcmp(line, "processes") == 0) conf.processes = strtoull(value, NULL, 10);
         else if (strcmp(line, "output") == 0) conf.output = strtoull(value, NULL, 10);
     }
     fclose(file);
@@ -142,6 +145,17 @@ static uint32_t put_text(char *target, size_t room, const char *word) {
     return (uint32_t)length;
 }
 
+/* As `format_size` of reporting writes it; valid until the next call. */
+static const char *size_text(unsigned long long size) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    static char text[32];
+    double value = (double)size;
+    int power = 0;
+    for (; value >= 1024 && power < 4; power++) value /= 1024;
+    snprintf(text, sizeof text, "%.4g %s", value, units[power]);
+    return text;
+}
+
 /* Waits until the spawner has recorded it, so that the record is there before the tests go on. */
 static _Noreturn void end_for_output(void) {
     struct notice notice = {STRUCK_MAGIC, {.limit = OUTPUT_LIMIT}};
@@ -151,7 +165,7 @@ static _Noreturn void end_for_output(void) {
     int fd = connect_to(SOCKET_PATH);
     if (fd >= 0 && send(fd, &notice, sizeof notice, MSG_NOSIGNAL) == sizeof notice && recv(fd, &end, 1, 0) > 0) {}
     errno = 0;
-    die("ended: the submission printed more than %llu bytes in one call", conf.output);
+    die("ended: the submission printed more than its limit of %s in one call", size_text(conf.output));
 }
 
 static void stop_forwarding(struct stream *stream) {
@@ -199,8 +213,10 @@ static int only_stops(int number) { return number == SIGSTOP || number == SIGTST
 
 /* The tests see the same end: the exit status, or death of the same signal, without a core file of the launcher. */
 static _Noreturn void exit_like(struct reply reply) {
-    if (reply.limit == MEMORY_LIMIT) fputs("slop-code: ended: the submission took more memory than it may\n", stderr);
-    if (reply.limit == PROCESS_LIMIT) fputs("slop-code: ended: the submission started more processes than it may\n", stderr);
+    if (reply.limit == MEMORY_LIMIT)
+        fprintf(stderr, "slop-code: ended: the submission took more memory than its limit of %s\n", size_text(conf.memory));
+    if (reply.limit == PROCESS_LIMIT)
+        fprintf(stderr, "slop-code: ended: the submission started more processes than its limit of %llu\n", conf.processes);
     if (WIFSIGNALED(reply.status) && !only_stops(WTERMSIG(reply.status))) {
         struct rlimit none = {0, 0};
         setrlimit(RLIMIT_CORE, &none);

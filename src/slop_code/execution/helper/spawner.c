@@ -1,8 +1,9 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
  *
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
- * the user, so it is 0 (no limit) where the user has processes outside of the box. FOLDER is writable for the
- * submission and of limited size.
+ * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
+ * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
+ * FOLDER is writable for the submission and of limited size.
  * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
  * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
  * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which
@@ -142,7 +143,7 @@ static void end_call(struct call *call, int status, enum limit limit) {
     struct reply reply = {status, limit};
     if (limit != NO_LIMIT) record_struck(limit, call->text, call->size);
     else if (killed_for_memory(status)) record_struck(limit_killed(limits.memory) ? MEMORY_LIMIT : OUT_OF_MEMORY, call->text, call->size);
-    if (disk_is_full() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
+    if (disk_was_filled() || (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)) record_struck(DISK_LIMIT, call->text, call->size);
     send(call->fd, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
     close(call->fd);
     *call = calls[--call_count];
@@ -246,7 +247,8 @@ static void enforce_limits(int at_once) {
     if (elapsed < WATCH_MS && !at_once) return;
     last = now;
     enum limit limit = exceeded_limit(limits.memory, limits.processes);
-    for (int i = 0; i < call_count && disk_is_full(); i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
+    if (call_count > 0 && disk_was_filled())
+        for (int i = 0; i < call_count; i++) record_struck(DISK_LIMIT, calls[i].text, calls[i].size);
     if (limit == NO_LIMIT) return;
     if (call_count == 0) record_struck(limit, "", 0);
     end_all_processes(limit);

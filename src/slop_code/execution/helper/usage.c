@@ -23,9 +23,12 @@ static struct { uint64_t resident, peak, seen; } last;
 static struct usage current;         /* of which only `struck` is used until the answer */
 static uint64_t disk;                /* the highest since the last answer, of the fullest folder */
 static char *folders[MAX_FOLDERS + 1];
-static uint64_t used_before[MAX_FOLDERS]; /* space that was used when the watch began */
+/* What a folder holds: when the watch began, at the last look, and at its lowest since the last answer, or since the
+ * folder was filled. */
+static struct fill { uint64_t bytes, files; } at_start[MAX_FOLDERS], latest[MAX_FOLDERS], lowest[MAX_FOLDERS];
 
 static uint64_t max(uint64_t one, uint64_t other) { return one > other ? one : other; }
+static uint64_t min(uint64_t one, uint64_t other) { return one < other ? one : other; }
 
 /* As waitpid(-1), and counts what the child used, with those of its children that it waited for. */
 pid_t reap_child(int options, int *status) {
@@ -61,8 +64,6 @@ enum limit exceeded_limit(uint64_t max_memory, uint64_t max_processes) {
     memory_limit = max_memory;
     struct totals living = measure();
     if (living.processes > max_processes) return PROCESS_LIMIT;
-    /* The kernel refuses further processes: no process is over the limit, but a program has failed. */
-    if (living.processes == max_processes) record_struck(PROCESS_LIMIT, "", 0);
     return living.memory > max_memory ? MEMORY_LIMIT : NO_LIMIT;
 }
 
@@ -96,31 +97,37 @@ int limit_killed(uint64_t max_memory) { return last.resident > max_memory || mem
  * that ended well must not become one that was killed. */
 int peak_exceeded(uint64_t max_memory) { return last.peak > max_memory && last.seen > max_memory / 2; }
 
-static uint64_t used_space(const struct statvfs *information) {
-    return (uint64_t)(information->f_blocks - information->f_bfree) * information->f_frsize;
+static struct fill fill_of(const struct statvfs *information) {
+    return (struct fill){(uint64_t)(information->f_blocks - information->f_bfree) * information->f_frsize,
+                         (uint64_t)(information->f_files - information->f_ffree)};
 }
 
 void watch_folders(char **paths) {
     struct statvfs information;
     for (int i = 0; paths[i] && i < MAX_FOLDERS; i++) {
         folders[i] = paths[i];
-        if (statvfs(paths[i], &information) == 0) used_before[i] = used_space(&information);
+        if (statvfs(paths[i], &information) == 0) at_start[i] = latest[i] = lowest[i] = fill_of(&information);
     }
     memory_kills = out_of_memory_kills();
 }
 
-/* Whether a folder that the submission writes to has no room, so that a write has failed or the next one will. Every
- * look also counts for the highest use: the file of a short call may be gone at the next one. */
-int disk_is_full(void) {
+/* Whether a folder that the submission writes to was filled since this was last so, or since the last answer: a write
+ * has failed then or the next one will. A folder that was full before and stays full says nothing about the calls that
+ * run now. Every look also counts for the highest use: the file of a short call may be gone at the next one. */
+int disk_was_filled(void) {
     struct statvfs information;
-    int full = 0;
+    int filled = 0;
     for (int i = 0; folders[i]; i++) {
         if (statvfs(folders[i], &information) != 0) continue;
-        uint64_t used = used_space(&information);
-        disk = max(disk, used > used_before[i] ? used - used_before[i] : 0);
-        full |= information.f_bavail == 0 || (information.f_files > 0 && information.f_ffree == 0);
+        struct fill now = latest[i] = fill_of(&information);
+        disk = max(disk, now.bytes > at_start[i].bytes ? now.bytes - at_start[i].bytes : 0);
+        lowest[i] = (struct fill){min(lowest[i].bytes, now.bytes), min(lowest[i].files, now.files)};
+        if (!(information.f_bavail == 0 && now.bytes > lowest[i].bytes)
+            && !(information.f_files > 0 && information.f_ffree == 0 && now.files > lowest[i].files)) continue;
+        lowest[i] = now;
+        filled = 1;
     }
-    return full;
+    return filled;
 }
 
 /* Answers, and begins anew. */
@@ -129,11 +136,12 @@ void answer_usage(int fd) {
     current.cpu_ns = total.cpu_ns > answered.cpu_ns ? total.cpu_ns - answered.cpu_ns : 0;
     current.written = total.written > answered.written ? total.written - answered.written : 0;
     current.wait_ns = take_wait();
-    disk_is_full();
+    disk_was_filled();
     current.memory = memory, current.processes = processes, current.disk = disk;
     size_t unused = (MAX_STRUCK - current.struck_count) * sizeof current.struck[0];
     send(fd, &current, sizeof current - unused, MSG_NOSIGNAL | MSG_DONTWAIT);
     answered.cpu_ns = max(total.cpu_ns, answered.cpu_ns), answered.written = max(total.written, answered.written);
     memory = processes = disk = current.struck_count = 0;
+    memcpy(lowest, latest, sizeof lowest);
     memory_kills = out_of_memory_kills();
 }

@@ -101,7 +101,7 @@ Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tu
 def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
     """Test files and conftests, with everything that they import from the tests folder.
 
-    Where that cannot be told, all Python files count.
+    Where that cannot be told, all Python files count that can be parsed: others are data, for another Python perhaps.
     """
     folder, read = problem.path, dict[PurePosixPath, PythonSource | SyntaxError | None]()
 
@@ -113,9 +113,11 @@ def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
     folders = folders_of_tests(files, problem.checkpoints)
     start = [file for file in files if _is_loaded(file) and file.parent in folders]
     if loaded_files(files, start, imports) is None:
-        for file in files:
-            if file.suffix == ".py":
-                imports(file)
+        others = [file for file in files if file.suffix == ".py" and file not in read]
+        for file in others:
+            imports(file)
+            if isinstance(read[file], SyntaxError) and file not in start:
+                del read[file]
     sources = [source for source in read.values() if isinstance(source, PythonSource)]
     broken = [(f"{TESTS}/{file}", source) for file, source in read.items() if isinstance(source, SyntaxError)]
     return tuple(sources), tuple(broken), tuple(f"{TESTS}/{file}" for file, source in read.items() if source is None)

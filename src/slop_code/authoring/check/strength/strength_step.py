@@ -137,12 +137,14 @@ def run(bench: Workbench) -> StepOutcome:
 def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBudget, end: float) -> StrengthResult:
     before = bench.previous_checkpoint(checkpoint)
     earlier = bench.solution(before) if before else None
-    mutants = mutants_of(bench.solution(checkpoint), earlier)
+    mutants, unparsed = mutants_of(bench.solution(checkpoint), earlier), unparsed_files(bench.solution(checkpoint))
+    if unparsed and not mutants:
+        raise InfrastructureError(f"{checkpoint.name}: {unparsed_text(unparsed)}; run slop-code with a newer Python")
     tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
     result = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
         result = replace(result, no_mutants=NO_PYTHON)
-    result = replace(result, unparsed=unparsed_files(bench.solution(checkpoint)))
+    result = replace(result, unparsed=unparsed)
     left = tuple(test.nodeid for test in result.unfailing)
     return replace(result, controls=try_controls(bench, checkpoint, left)) if left else result
 
@@ -201,8 +203,7 @@ def summary_lines(result: StrengthResult) -> Iterator[str]:
         caught = f"{result.caught} of {len(result.tried)} mutants caught"
         yield f"{result.checkpoint}: {caught}, {result.made} possible{left}"
     if result.unparsed:
-        names = escape_control(first_names(result.unparsed, MAX_FILES), MAX_LINE)
-        yield f"  no mutants of {names}: Python {platform.python_version()}, which runs slop-code, cannot parse it"
+        yield f"  {unparsed_text(result.unparsed)}"
     if result.tried:
         yield f"  caught by {', '.join(by)}"
     for control in result.controls:
@@ -213,6 +214,11 @@ def summary_lines(result: StrengthResult) -> Iterator[str]:
         yield from (f"    {line}" for line in tried.mutant.diff.splitlines())
     if len(result.survivors) > MAX_SURVIVORS:
         yield f"  and {len(result.survivors) - MAX_SURVIVORS} more"
+
+
+def unparsed_text(files: Sequence[str]) -> str:
+    names = escape_control(first_names(files, MAX_FILES), MAX_LINE)
+    return f"no mutants of {names}: Python {platform.python_version()}, which runs slop-code, cannot parse it"
 
 
 def facts(result: StrengthResult) -> tuple[str, dict[str, Any]]:
