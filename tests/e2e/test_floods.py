@@ -44,7 +44,7 @@ TESTS = """
         assert run("stdout", capture_output=False).returncode == 0
 
     def test_told(run):
-        assert "more than 8388608 bytes" in run("stdout").stderr
+        assert "more than its limit of 8 MiB" in run("stdout").stderr
 
     def test_prints_itself():
         block = "x" * 1023 + "\\n"

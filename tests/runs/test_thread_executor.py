@@ -212,7 +212,7 @@ def test_a_machine_that_can_evaluate_nothing_says_so_at_once(wanted, need_bubble
         if message is None:
             executor.prepare(wanted(*names))
         else:
-            with pytest.raises(InfrastructureError, match=message):
+            with pytest.raises((InfrastructureError, ConfigError), match=message):
                 executor.prepare(wanted(*names))
     finally:
         executor.close()
