@@ -130,7 +130,7 @@ def test_a_process_that_is_left(tmp_path, monkeypatch, known):
     argv = ["sed", f"s/{tag}//"] if known == "arguments" else ["cat"]
     cwd = tmp_path if known == "folder" else None
     with subprocess.Popen(argv, stdin=subprocess.PIPE, env=env, cwd=cwd) as process:
-        while not Path(f"/proc/{process.pid}/cmdline").read_bytes():
+        while process.poll() is None and not Path(f"/proc/{process.pid}/cmdline").read_bytes():
             pass  # it has become another program, and has no memory yet
         assert list(find_leftovers(tag, tmp_path)) == [f"process {process.pid} is still there"]
 

@@ -101,7 +101,7 @@ Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tu
 def _load(problem: ProblemConfig, files: Sequence[PurePosixPath]) -> Loaded:
     """Test files and conftests, with everything that they import from the tests folder.
 
-    Where that cannot be told, all Python files count that can be parsed: others are data, for another Python perhaps.
+    If a test computes the name of an import, every Python file counts, except data that this Python cannot parse.
     """
     folder, read = problem.path, dict[PurePosixPath, PythonSource | SyntaxError | None]()
 
