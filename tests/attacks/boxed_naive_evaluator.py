@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from slop_code.attacks.attack import Effect
 from slop_code.attacks.effects import Observation, ObservedVerdict
 from slop_code.execution.bubblewrap.bwrap_binary import working_bwrap
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from tests.attacks.naive_evaluator import LIMIT_S
 
 if TYPE_CHECKING:
@@ -28,9 +29,11 @@ EMPTY = ("/tmp", "/var/tmp", "/dev/shm")
 def boxed_naive_evaluator(host: AttackHost, attack: Attack) -> ObservedVerdict:
     """`attack` is part of the signature only: the naive evaluator knows no environment."""
     argv = [str(working_bwrap()), "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
-    argv += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    # Not the whole of `/`: bwrap fails if something below a folder that it mounts is unmounted at that moment.
+    argv += ["--cap-drop", "ALL", *system_arguments(), "--dev", "/dev", "--proc", "/proc"]
     argv += [word for path in EMPTY for word in ("--tmpfs", path)]
-    argv += [word for path in (ROOT, sys.prefix, sys.base_prefix) for word in ("--ro-bind", str(path), str(path))]
+    readable = (Path.home(), ROOT, sys.prefix, sys.base_prefix)
+    argv += [word for path in readable for word in ("--ro-bind", str(path), str(path))]
     kept = host.folder.parent / "kept"
     kept.mkdir(parents=True, exist_ok=True)
     writable = (host.folder, host.problem.path, kept)
@@ -50,6 +53,7 @@ def boxed_naive_evaluator(host: AttackHost, attack: Attack) -> ObservedVerdict:
         data = json.loads(answer.read_bytes())
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         if not began.exists():
+            error.add_note(str(getattr(error, "stderr", "")))
             raise
         return ObservedVerdict(frozenset(), 0, f"the naive evaluator was ended: {error}")
     inside = tuple(Observation(Effect(effect), detail) for effect, detail in data.pop("inside"))
