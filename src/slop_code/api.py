@@ -66,7 +66,7 @@ def evaluate(
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder, where
-    an infrastructure failure replaces no verdict on the same inputs.
+    an infrastructure failure replaces no verdict on the same submission.
     """
     snapshot = check_path("submission", submission, "the path of the submission's folder")
     check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")

@@ -232,7 +232,7 @@ class TestEvalSnapshot:
             ("good", ["-c", "2", "--test", "test_checkpoint_2.py"], 0, "PART ONLY, no verdict: 1 of 1 chosen tests"),
             ("poor", ["-c", "1", "--pytest-arg=test_checkpoint_1.py"], 1, "PART ONLY, no verdict: 0 of 2 chosen"),
             ("good", ["-c", "1", "-k", "nothing"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
-            ("good", ["-c", "1", "--pytest-arg=--no-such-option"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
+            ("good", ["-c", "1", "--pytest-arg=--tb=no-such-style"], 3, "INFRASTRUCTURE FAILURE: no verdict"),
             ("good", ["-c", "1", "--pass-policy", "any"], 0, "PASSED (any): 2 of 2 tests passed"),
             ("poor", ["-c", "2", "-k", "upper", "--pass-policy", "any"], 1, "PART ONLY, no verdict: 0 of 1"),
         ],
@@ -341,7 +341,7 @@ class TestEvalSnapshot:
         [
             ({"-p": "no-such-problem"}, "no problem 'no-such-problem' in problems: there are none"),
             ({"--test": "no_such.py"}, "words checkpoint_1: no test no_such.py"),
-            ({"--pytest-arg": "--ignore=x"}, "--ignore=x: changes what pytest collects"),
+            ({"--pytest-arg": "--ignore=x"}, "--ignore=x: may change what pytest collects or what a test says"),
             ({"-p": "./no/such"}, "no/such: no such folder; in no there are none"),
             ({"-c": "9"}, "words: no checkpoint '9'; there are checkpoint_1, checkpoint_2"),
             ({"-c": "checkpoint_x"}, "words: no checkpoint 'checkpoint_x'; there are checkpoint_1, checkpoint_2"),

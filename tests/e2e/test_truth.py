@@ -179,7 +179,7 @@ ENDS = {
         "1 of 2 tests left no result",
         {"test_one": "failed", "test_two": "error"},
     ),
-    "bad argument": (current(TWO), ("--no-such-option",), 4, "refused its arguments", {"test_one": "error"}),
+    "bad argument": (current(TWO), ("--tb=no-such-style",), 4, "refused its arguments", {"test_one": "error"}),
     "no test is run": (
         {**current(TWO), "conftest.py": f"{PROBLEM_CONFTEST}\n\ndef pytest_runtestloop():\n    return True\n"},
         (),

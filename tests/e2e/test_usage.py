@@ -29,6 +29,10 @@ def test_hidden_in_a_grandchild(run):
     assert run("grandchild").stdout == "done"
 
 
+def test_child_that_nobody_waits_for(run):
+    assert run("unwaited").stdout == "done"
+
+
 def test_a_call_that_is_killed(run):
     with pytest.raises(subprocess.TimeoutExpired):
         run("for_ever", timeout=2)
@@ -77,6 +81,7 @@ def test_output(run):
 SUBMISSION = """
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -90,6 +95,16 @@ if what in ("work", "grandchild") and what != sys.argv[-1] or what == "work":
         pass
 elif what == "grandchild":
     subprocess.run([sys.executable, __file__, "grandchild", "below"], check=True)
+if what == "unwaited":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    if os.fork() == 0:
+        while time.process_time() < 1:
+            pass
+        os._exit(0)
+    try:
+        os.wait()
+    except ChildProcessError:
+        pass
 while what == "for_ever":
     pass
 if what == "sleep":
@@ -161,6 +176,14 @@ def test_a_test_records_what_its_calls_used(results, sandbox):
         assert 1 <= usage.processes <= 30
         assert tests[name].limits == []
     assert tests["test_a_call_that_is_killed"].usage.cpu_s + tests["test_a_call_that_is_killed"].usage.wait_s > 1
+
+
+@SANDBOXES
+def test_a_child_that_nobody_waits_for_counts(results, sandbox):
+    """Where SIGCHLD is ignored, the time of a child is added to that of no other process. It ran for a second."""
+    test = results(sandbox, True)["test_child_that_nobody_waits_for"]
+    assert test.status == "passed"
+    assert test.usage.cpu_s > 0.5
 
 
 @SANDBOXES

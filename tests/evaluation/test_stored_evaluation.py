@@ -1,4 +1,4 @@
-"""Results in a folder of the user's choice: an infrastructure failure replaces no verdict on the same inputs."""
+"""Results in a folder of the user's choice: an infrastructure failure replaces no verdict on the same submission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from slop_code.errors import UsageError
 from tests.run_world import interrupt_replacement
 
 TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
-FAILS = "--no-such-option"
+FAILS = "--tb=no-such-style"
+"""pytest refuses it."""
 
 
 @pytest.fixture
@@ -56,20 +57,25 @@ def test_an_infrastructure_failure_leaves_a_verdict_and_its_evidence(problem, su
     assert "keeps its verdict" in again.err
     after = files(output)
     assert {name: content for name, content in after.items() if "attempt-1" not in name} == before
-    assert b"no-such-option" in after[".scbench/attempt-1/pytest.log"]
+    assert b"no-such-style" in after[".scbench/attempt-1/pytest.log"]
     evaluate(submission, problem, 1, "local", output=output)
     assert not attempt.exists()
 
 
-@pytest.mark.parametrize("changed", ["submission", "tests"])
-def test_a_verdict_on_other_inputs_is_replaced(problem, submission, output, changed):
-    if changed == "submission":
-        (submission / "main.py").write_text("print('b')\n")
-    else:
-        (problem.path / "tests/test_checkpoint_1.py").write_text("import no_such_module\n")
+def test_a_verdict_on_another_submission_is_replaced(problem, submission, output):
+    (submission / "main.py").write_text("print('b')\n")
     results = evaluate(submission, problem, 1, "local", output=output, pytest_args=[FAILS])
     assert results.infrastructure_failure
     assert load_results(output) == results
+
+
+def test_a_mistake_in_changed_tests_leaves_the_verdict(problem, submission, output):
+    before = load_results(output)
+    (problem.path / "tests/test_checkpoint_1.py").write_text("import no_such_module\n")
+    results = evaluate(submission, problem, 1, "local", output=output)
+    assert results.infrastructure_failure
+    assert load_results(output) == before
+    assert load_results(output / ".scbench/attempt-1") == results
 
 
 def test_a_part_of_the_tests_replaces_no_verdict(problem, submission, output, capsys):

@@ -382,7 +382,7 @@ def test_each_target_of_a_job_has_its_own_reason(world):
     }  # fmt: skip
 
 
-def test_only_verdicts_on_the_same_inputs_are_kept_from_failures(evaluated):
+def test_only_verdicts_on_the_same_submission_are_kept_from_failures(evaluated):
     submissions = evaluated.discover()[0].submissions
     evaluated.finish(submissions[1], version="earlier")
     evaluated.finish(submissions[2], infrastructure_failure_reason="killed")
@@ -391,4 +391,7 @@ def test_only_verdicts_on_the_same_inputs_are_kept_from_failures(evaluated):
     assert kept == {submission.key for submission in submissions[:2]}
     evaluated.write({"problems/words/tests/test_checkpoint_1.py": "# changed\n"})
     plan = evaluated.plan(evaluated.discover())
-    assert {job.verdicts for job in plan.jobs} == {frozenset()}
+    assert {key for job in plan.jobs for key in job.verdicts} == kept
+    (submissions[0].path / "changed.py").write_text("")
+    plan = evaluated.plan(evaluated.discover())
+    assert {key for job in plan.jobs for key in job.verdicts} == {submissions[1].key}

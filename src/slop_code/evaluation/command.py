@@ -32,8 +32,6 @@ HANDOVER = "slop_code_handover"
 USAGE = "slop_code_usage"
 FOLDER_ACCESS = "slop_code_folder_access"
 """These four are loaded by the judge's plugin."""
-WATCH = "slop_code_watch"
-"""Loaded only if `-p` names it: records which files of the tests the submission is shown."""
 
 
 def check_pytest_args(arguments: object) -> list[str]:

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 GROUP = "--group"
 """Our own: pytest never sees it."""
 
+WATCH = "slop_code_watch"
+"""Records which files of the tests the submission is shown; loaded only if `-p` names it."""
+
 FILTERS = ("-k", "-m", "--deselect")
 WITH_VALUE = frozenset({
-    *FILTERS, GROUP, "-p", "-r", "-W", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
-    "--show-capture", "--verbosity", "--log-level", "--log-cli-level",
+    *FILTERS, GROUP, "-p", "-r", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
+    "--code-highlight", "--show-capture", "--verbosity", "--log-level", "--log-cli-level",
 })  # fmt: skip
-"""Options whose value may be the next word. The value of any other option is written after `=`."""
+"""Options whose value may be the next word."""
 
-REFUSED = frozenset({
-    "--collect-only", "--co", "--ignore", "--ignore-glob", "--pyargs", "--rootdir", "--confcutdir", "--noconftest",
-    "--import-mode", "--override-ini", "-o", "-c", "--config-file", "--keep-duplicates", "--collect-in-virtualenv",
-    "--doctest-modules", "--doctest-glob", "--continue-on-collection-errors", "--last-failed", "--lf",
-    "--failed-first", "--ff", "--new-first", "--nf", "--stepwise", "--sw", "--stepwise-skip", "--sw-skip",
-    "--setup-only", "--setup-plan", "--fixtures", "--fixtures-per-test", "--markers", "--help", "-h", "--version",
-    "-V", "-n", "--",
+ALLOWED = WITH_VALUE | frozenset({
+    "-v", "--verbose", "-q", "--quiet", "-l", "--showlocals", "--no-showlocals", "-s", "--full-trace", "--no-header",
+    "--no-summary", "--setup-show", "-x", "--exitfirst", "--pdb",
 })  # fmt: skip
-"""Options that change what pytest collects, or with which it runs no test at all."""
+"""All options that are passed on: they select tests openly, change what pytest prints, or end it early, which is never
+a verdict. Any other option may change what a test says, such as `--entrypoint` and `--runxfail`."""
 
 STEP = "select tests by node id, -k, -m or --group"
 TIME_LIMITS = frozenset({"--timeout", "--timeout-method", "--session-timeout"})
@@ -58,7 +58,7 @@ class PytestArguments:
 
 
 def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
-    """Raises UsageError for options that change in another way what is collected."""
+    """Raises UsageError for options that are not passed on."""
     options: list[str] = []
     tests: list[str] = []
     groups: list[GroupType] = []
@@ -66,10 +66,10 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
     rest = iter(words)
     for word in rest:
         name, value = _split(word)
-        if name in REFUSED or word.startswith("@"):
-            raise UsageError(f"{escape_control(word, NAME_LIMIT)}: changes what pytest collects; {STEP}")
         if name in TIME_LIMITS:
             raise UsageError(f"{name}: set timeouts.test in the environment, or timeout in config.yaml")
+        if (name and name not in ALLOWED) or word.startswith("@"):
+            raise _refused(word)
         if not name:
             tests.append(_test(word))
             continue
@@ -79,6 +79,8 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
             if value is None:
                 raise UsageError(f"{name}: needs a value")
             given.append(value)
+        if name == "-p" and value != WATCH:
+            raise _refused(word)
         filtered |= name in FILTERS
         if name == GROUP:
             groups.append(_group(value or ""))
@@ -87,14 +89,20 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
     return PytestArguments(tuple(options), tuple(tests), tuple(groups), filtered)
 
 
+def _refused(word: str) -> UsageError:
+    shown = escape_control(word, NAME_LIMIT)
+    return UsageError(f"{shown}: may change what pytest collects or what a test says, and is not passed on; {STEP}")
+
+
 def _split(word: str) -> tuple[str, str | None]:
     """The option's name, empty where the word is none, and the value that the word itself has."""
     if not word.startswith("-") or word == "-":
         return "", None
     if not word.startswith("--"):  # one or several letters, of which the last may have a value
         for index, letter in enumerate(word[1:], start=2):
-            if f"-{letter}" in WITH_VALUE | REFUSED:
+            if f"-{letter}" in WITH_VALUE or f"-{letter}" not in ALLOWED:
                 return f"-{letter}", word[index:] or None
+        return word[:2], None
     name, equals, value = word.partition("=")
     return name, value if equals else None
 
@@ -134,8 +142,7 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            hint = "" if ".py" in word or "::" in word else "; the value of an option is written --option=value"
-            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}{hint}")
+            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}")
     chosen = [
         entry.nodeid
         for entry in roster.entries

@@ -23,13 +23,13 @@ from slop_code.evaluation.command import (
     OWN_PACKAGES,
     PLUGIN,
     USAGE,
-    WATCH,
     render_ini,
 )
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.problem.quarantine import read_ledger
+from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import (

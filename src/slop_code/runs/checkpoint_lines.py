@@ -101,6 +101,12 @@ class CheckpointFacts(Stored):
             attempts=attempts,
         )
 
+    def is_verdict_on(self, digest: str | None) -> bool:
+        """Whether this is a verdict on the submission with this digest; None where the digest cannot be computed."""
+        if self.state != "evaluated" or self.digests is None:
+            return False
+        return digest is None or self.digests.submission == digest
+
     def passes(self, policy: Policy) -> bool:
         """False wherever a pass is not proven."""
         if isinstance(policy, PassPolicy):

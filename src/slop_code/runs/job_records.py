@@ -162,7 +162,7 @@ class Job:
     """The result cache has it: nothing needs to run."""
 
     verdicts: frozenset[SubmissionKey] = frozenset()
-    """Targets that have a verdict on the same inputs, which an infrastructure failure must not replace."""
+    """Targets that have a verdict on the same submission, which an infrastructure failure must not replace."""
 
     @property
     def label(self) -> str:

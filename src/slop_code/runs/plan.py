@@ -104,7 +104,7 @@ def make_plan(
         if reason is None and facts is not None:
             up_to_date.append((submission, facts))
             continue
-        if facts is not None and stale_reason(facts, digests, facts.evaluation_version) is None:
+        if facts is not None and facts.is_verdict_on(digests.submission):
             verdicts.add(submission.key)
         key = result_cache_key(submission.environment, digests)
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))

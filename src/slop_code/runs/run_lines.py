@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.submission import open_submission, tree_digest
@@ -93,7 +93,7 @@ def _planned(
         digest, reason = jobs[submission.key]
         stale = INTERRUPTED if reason == OVERWRITE else reason  # a finished evaluation has facts
         earlier = index.facts(path)
-        if _is_verdict_on(earlier, digest):
+        if earlier is not None and earlier.is_verdict_on(digest):
             yield _Checkpoint(*names, path, earlier, stale if facts is None else _failure_text(facts))
         else:
             yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"))
@@ -104,13 +104,6 @@ def _failure_text(facts: CheckpointFacts) -> str:
     return f"infrastructure failure: {reason}" if facts.state == "infrastructure_failure" else reason
 
 
-def _is_verdict_on(facts: CheckpointFacts | None, digest: str | None) -> TypeGuard[CheckpointFacts]:
-    """Whether facts are a verdict on the submission with this digest; None where the digest cannot be computed."""
-    if facts is None or facts.state != "evaluated" or facts.digests is None:
-        return False
-    return digest is None or facts.digests.submission == digest
-
-
 def _kept_despite_issues(issues: list[RunIssue], index: ResultIndex) -> Iterator[_Checkpoint]:
     """Earlier verdicts on checkpoints that cannot be evaluated now."""
     for issue in issues:
@@ -118,7 +111,7 @@ def _kept_despite_issues(issues: list[RunIssue], index: ResultIndex) -> Iterator
             continue
         path = issue.output / RESULT_FILE
         facts = index.facts(path)
-        if _is_verdict_on(facts, _digest_in(issue.output / SNAPSHOT)):
+        if facts is not None and facts.is_verdict_on(_digest_in(issue.output / SNAPSHOT)):
             yield _Checkpoint(issue.problem, issue.checkpoint, issue.order or 1, path, facts, issue.reason)
 
 

@@ -18,8 +18,8 @@ from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError, UsageError, first_names
-from slop_code.evaluation.command import WATCH
 from slop_code.evaluation.evidence import SHOWN as SHOWN_FILES
+from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.sandbox import REPORTS_DIR, sandbox_name
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
-from slop_code.evaluation.provenance import CHANGED_INPUTS, changed_input
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
@@ -20,7 +19,6 @@ from slop_code.evaluation.result_files.replace_result import (
     move_result,
     new_result,
 )
-from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 class StoredEvaluation:
     results: CorrectnessResults
     attempt: Path | None = None
-    """Folder of what this evaluation left, where the output keeps an earlier verdict on the same inputs."""
+    """Folder of what this evaluation left, where the output keeps an earlier verdict on the same submission."""
 
 
 def evaluate_and_store(
@@ -58,7 +56,7 @@ def evaluate_and_store(
         with runner.cache.session_folder() as aside.output_dir:
             results = aside.run(pytest_args)
             results.save(aside.output_dir / RESULT_FILE)
-            if results.infrastructure_failure and _has_verdict(output, runner, results):
+            if results.infrastructure_failure and _has_verdict(output, results):
                 return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))
             with new_result(output) as new:
                 move_result(aside.output_dir, new)
@@ -78,8 +76,8 @@ def check_replaces_no_verdict(output: Path) -> None:
             raise UsageError(f"{output}: has a verdict, which a part of the tests must not replace; use another folder")
 
 
-def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults) -> bool:
-    """Whether the folder has a verdict on the inputs of an evaluation that failed."""
+def _has_verdict(output: Path, failed: CorrectnessResults) -> bool:
+    """Whether the folder has a verdict on the submission of an evaluation that failed, maybe by other tests."""
     try:
         stored = CorrectnessResults.load(output / RESULT_FILE)
     except ResultError:
@@ -88,13 +86,7 @@ def _has_verdict(output: Path, runner: PytestRunner, failed: CorrectnessResults)
         return False
     if (stored.problem_name, stored.checkpoint_name) != (failed.problem_name, failed.checkpoint_name):
         return False
-    digests = failed.provenance.digests
-    with contextlib.suppress(UsageError, OSError):  # tests that cannot be read are not known to differ
-        tests = tests_digest(runner.problem, runner.checkpoint, Contents.of(runner.problem))
-        digests = digests.model_copy(update={"tests": digests.tests or tests})
-    before = stored.provenance.digests
-    unknown = {name: None for name in CHANGED_INPUTS if getattr(before, name) is None}
-    return changed_input(before, digests.model_copy(update=unknown)) is None
+    return failed.provenance.digests.submission in (None, stored.provenance.digests.submission)
 
 
 def _keep_attempt(source: Path, output: Path) -> Path:

@@ -102,6 +102,7 @@ struct totals measure_ended(pid_t pid);
 void send_account(int socket);
 void keep_account(pid_t pid, int socket);
 uint64_t take_wait(void);
+uint64_t take_seen_cpu(void);
 uint64_t out_of_memory_kills(void);
 uint64_t peak_mapped_files(void);
 

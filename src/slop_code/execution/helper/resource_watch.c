@@ -16,15 +16,15 @@ typedef unsigned long long amount;
 
 #define MAX_TASKS 4096 /* a power of two, far above the process limits that are in use */
 
-/* Tasks (threads) and how long each has waited for a processor, by the lower bits of its number; for the first task of a
- * process also what was seen of the process: its highest memory, and the bytes that it wrote. A task that takes the place of another begins anew,
- * which loses no more than what was seen of it before. */
-static struct { int number; amount wait, memory, written; } tasks[MAX_TASKS];
+/* Tasks (threads) and how long each has run and has waited for a processor, by the lower bits of its number; for the
+ * first task of a process also what was seen of the process: its highest memory, and the bytes that it wrote. A task
+ * that takes the place of another begins anew, which loses no more than what was seen of it before. */
+static struct { int number; amount ran, wait, memory, written; } tasks[MAX_TASKS];
 
 /* Processes of calls, and the sockets through which they sent an account of theirs. */
 static struct account { pid_t pid; int socket; } accounts[MAX_TASKS];
 static int account_count;
-static amount waited, mapped_files;
+static amount seen_cpu, waited, mapped_files;
 static int is_unmeasured;
 
 /* Reads a file of /proc into `text`; 0 if the process is gone. */
@@ -108,15 +108,17 @@ static amount cpu_of(const char *pid) {
     return (user + system + child_user + child_system) * (1000000000ull / (amount)sysconf(_SC_CLK_TCK));
 }
 
-/* Adds the time that a task has waited for a processor since it was last seen. 0: it is gone, or the kernel does not
+/* Adds the time that a task has run, and has waited for a processor, since it was last seen. 0: it is gone, or the kernel does not
  * measure this: then there is no such file, or it says that the task has never run. */
 static int add_wait(const char *path, int number) {
     char text[128];
     amount ran, wait;
     if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2 || ran == 0) return 0;
     if (tasks[number % MAX_TASKS].number != number) memset(&tasks[number % MAX_TASKS], 0, sizeof tasks[0]);
+    if (ran > tasks[number % MAX_TASKS].ran) seen_cpu += ran - tasks[number % MAX_TASKS].ran;
     if (wait > tasks[number % MAX_TASKS].wait) waited += wait - tasks[number % MAX_TASKS].wait;
     tasks[number % MAX_TASKS].number = number;
+    tasks[number % MAX_TASKS].ran = ran;
     tasks[number % MAX_TASKS].wait = wait;
     return 1;
 }
@@ -219,6 +221,13 @@ struct totals measure_ended(pid_t pid) {
     }
     tasks[(unsigned)pid % MAX_TASKS].number = 0; /* the number may be given to another task */
     return totals;
+}
+
+/* Nanoseconds of all running that was seen since the last call of this function. */
+uint64_t take_seen_cpu(void) {
+    amount taken = seen_cpu;
+    seen_cpu = 0;
+    return taken;
 }
 
 /* Nanoseconds of all waiting that was seen since the last call of this function. */
