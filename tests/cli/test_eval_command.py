@@ -286,6 +286,7 @@ def test_a_terminal_that_goes_away_ends_what_runs(ignored, stopped):
 
 def test_an_infrastructure_failure_has_exit_status_3(folder, slop_code):
     (folder / "problems/words/tests/test_checkpoint_2.py").write_text("import no_such_module\n")
+    (folder / "good/words/checkpoint_2/snapshot/new.txt").touch()  # there is no verdict on it yet
     status, out, _ = slop_code("eval", "good", "--retries", 0)
     assert status == 3
     assert "no_such_module" in out
@@ -303,7 +304,8 @@ def test_an_environment_that_this_machine_cannot_have(folder, slop_code):
     assert slop_code("eval", "good", "poor", "--retries", 0)[0] == 3
     assert [line.state for line in read_lines(folder / "good" / LINES_FILE)] == ["evaluated"] * 2
     lines = read_lines(folder / "poor" / LINES_FILE)
-    assert [line.state for line in lines] == ["infrastructure_failure"] * 2
+    assert all("no-such-engine" in line.not_looked_at_again for line in lines)
+    assert [line.state for line in lines] == ["evaluated"] * 2, "the verdicts of the earlier environment stay"
     status, out, err = slop_code("eval", "poor")
     assert (status, out) == (3, "")
     assert "no-such-engine" in err
@@ -580,6 +582,7 @@ def test_a_failure_of_the_tests_themselves_is_not_retried(folder, capsys):
     shown = capsys.readouterr()
     assert "RETRYING" not in shown.out + shown.err
     (line,) = [line for line in read_lines(folder / "good" / LINES_FILE) if line.checkpoint == "checkpoint_2"]
-    assert (line.state, line.attempts) == ("infrastructure_failure", 1)
-    kept = folder / "good/words/checkpoint_2/.scbench/collection"
-    assert "SyntaxError" in (kept / "pytest.log").read_text()
+    assert (line.state, line.attempts) == ("evaluated", 1)
+    assert line.not_looked_at_again.startswith("infrastructure failure: ")
+    kept = folder / "good/words/checkpoint_2/.scbench/attempt-1"
+    assert "SyntaxError" in (kept / "collection-pytest.log").read_text()
