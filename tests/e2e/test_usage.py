@@ -180,10 +180,10 @@ def test_a_test_records_what_its_calls_used(results, sandbox):
 
 @SANDBOXES
 def test_a_child_that_nobody_waits_for_counts(results, sandbox):
-    """Where SIGCHLD is ignored, the time of a child is added to that of no other process. It ran for a second."""
+    """With SIGCHLD ignored, the kernel adds the processor time of a child, here a second, to no other process."""
     test = results(sandbox, True)["test_child_that_nobody_waits_for"]
     assert test.status == "passed"
-    assert test.usage.cpu_s > 0.5
+    assert test.usage.cpu_s > 0.3
 
 
 @SANDBOXES

@@ -102,7 +102,7 @@ class CheckpointFacts(Stored):
         )
 
     def is_verdict_on(self, digest: str | None) -> bool:
-        """Whether this is a verdict on the submission with this digest; None where the digest cannot be computed."""
+        """Whether this is a verdict on the submission with this digest. If it is unknown, any verdict counts."""
         if self.state != "evaluated" or self.digests is None:
             return False
         return digest is None or self.digests.submission == digest

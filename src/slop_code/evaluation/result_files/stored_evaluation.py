@@ -77,7 +77,7 @@ def check_replaces_no_verdict(output: Path) -> None:
 
 
 def _has_verdict(output: Path, failed: CorrectnessResults) -> bool:
-    """Whether the folder has a verdict on the submission of an evaluation that failed, maybe by other tests."""
+    """Whether the folder has a verdict on the same submission as the failed evaluation. The tests may differ."""
     try:
         stored = CorrectnessResults.load(output / RESULT_FILE)
     except ResultError:

@@ -110,7 +110,7 @@ static amount cpu_of(const char *pid) {
 
 /* Adds the time that a task has run, and has waited for a processor, since it was last seen. 0: it is gone, or the kernel does not
  * measure this: then there is no such file, or it says that the task has never run. */
-static int add_wait(const char *path, int number) {
+static int add_times(const char *path, int number) {
     char text[128];
     amount ran, wait;
     if (!read_file(path, text, sizeof text) || sscanf(text, "%llu %llu", &ran, &wait) != 2 || ran == 0) return 0;
@@ -123,14 +123,14 @@ static int add_wait(const char *path, int number) {
     return 1;
 }
 
-static void add_waits_of(const char *pid) {
+static void add_times_of(const char *pid) {
     char path[600];
     snprintf(path, sizeof path, "/proc/%s/task", pid);
     DIR *folder = opendir(path);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         if (entry->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "/proc/%s/task/%s/schedstat", pid, entry->d_name);
-        add_wait(path, atoi(entry->d_name));
+        add_times(path, atoi(entry->d_name));
     }
     if (folder) closedir(folder);
 }
@@ -199,7 +199,7 @@ struct totals measure_living(void) {
         totals.memory += memory;
         totals.cpu_ns += cpu_of(pid);
         totals.written += written;
-        add_waits_of(pid);
+        add_times_of(pid);
         if (tasks[number % MAX_TASKS].number != number) continue;
         if (memory > tasks[number % MAX_TASKS].memory) tasks[number % MAX_TASKS].memory = memory;
         tasks[number % MAX_TASKS].written = written;
@@ -214,7 +214,7 @@ struct totals measure_ended(pid_t pid) {
     char path[64];
     struct totals totals = {.written = written_in_account(pid)};
     snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
-    is_unmeasured |= !add_wait(path, (int)pid);
+    is_unmeasured |= !add_times(path, (int)pid);
     if (tasks[(unsigned)pid % MAX_TASKS].number == (int)pid) {
         totals.memory = tasks[(unsigned)pid % MAX_TASKS].memory;
         if (tasks[(unsigned)pid % MAX_TASKS].written > totals.written) totals.written = tasks[(unsigned)pid % MAX_TASKS].written;
