@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy, Policy, parse_policy
+from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, parse_policy
 from slop_code.evaluation.problem.problem_lookup import PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
 
@@ -28,7 +28,7 @@ def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> 
         action="append" if repeatable else "store",
         default=[] if repeatable else PassPolicy.ALL_CASES,
         metavar="POLICY",
-        help=f"what counts as passed: {', '.join(PassPolicy)}, "
+        help=f"what counts as passed: {', '.join([*PassPolicy, *RatePolicy])}, "
         f"or an expression such as 'core == 1 and regression >= 95%%' (default: all-cases){more}",
     )
 

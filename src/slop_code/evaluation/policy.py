@@ -1,4 +1,4 @@
-"""Pass policies: seven names, and expressions over the groups."""
+"""Pass policies: names, and expressions over the groups; pass rates."""
 
 from __future__ import annotations
 
@@ -26,10 +26,20 @@ class PassPolicy(StrEnum):
     ALL_CORE_CASES = "all-core-cases"
 
 
-Policy = PassPolicy | Expression
+class RatePolicy(StrEnum):
+    """The policies whose rates a summary reports, by the names of SlopCodeBench: a checkpoint is solved at rate 1."""
+
+    STRICT = "strict"
+    """All tests of the checkpoint, those of earlier checkpoints included."""
+    ISOLATED = "isolated"
+    """All tests but those of the group Regression."""
+    CORE = "core"
+
+
+Policy = PassPolicy | RatePolicy | Expression
 """Both are strings: the text that the user gave."""
 
-_RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
+_RULES: dict[PassPolicy | RatePolicy, tuple[str, frozenset[GroupType]]] = {
     PassPolicy.ANY: ("any", _EVERY),
     PassPolicy.ANY_CASE: ("any", _EVERY),
     PassPolicy.ALL_CASES: ("all", _EVERY),
@@ -37,18 +47,21 @@ _RULES: dict[PassPolicy, tuple[str, frozenset[GroupType]]] = {
     PassPolicy.CORE_CASES: ("all", _CORE),
     PassPolicy.ANY_CORE_CASES: ("any", _CORE),
     PassPolicy.ALL_CORE_CASES: ("all", _CORE),
+    RatePolicy.STRICT: ("all", _EVERY),
+    RatePolicy.ISOLATED: ("all", _EVERY - {GroupType.REGRESSION}),
+    RatePolicy.CORE: ("all", _CORE),
 }
 
 
 def parse_policy(text: str) -> Policy:
     """Raises UsageError with the position of an error in an expression."""
     check_type("policy", text, (str,), "the name of a policy or an expression")
-    known = {policy.value: policy for policy in PassPolicy}
+    known: dict[str, Policy] = {policy.value: policy for policy in (*PassPolicy, *RatePolicy)}
     return known.get(text.strip()) or Expression(text, list(known))
 
 
 def as_policy(policy: Policy | str) -> Policy:
-    return policy if isinstance(policy, PassPolicy | Expression) else parse_policy(policy)
+    return policy if isinstance(policy, PassPolicy | RatePolicy | Expression) else parse_policy(policy)
 
 
 def passes(
@@ -63,7 +76,20 @@ def passes(
     if isinstance(policy, Expression):
         return policy.holds(pass_counts, total_counts)
     quantity, groups = _RULES[policy]
-    passed = sum(pass_counts.get(group, 0) for group in groups)
-    total = sum(total_counts.get(group, 0) for group in groups)
+    passed, total = _sums(groups, pass_counts, total_counts)
     needed = total if quantity == "all" else 1
     return total > 0 and passed >= needed
+
+
+def pass_rate(
+    policy: RatePolicy, pass_counts: Mapping[GroupType, int], total_counts: Mapping[GroupType, int]
+) -> float | None:
+    """Share of the policy's tests that passed; None without such tests."""
+    passed, total = _sums(_RULES[policy][1], pass_counts, total_counts)
+    return passed / total if total else None
+
+
+def _sums(
+    groups: frozenset[GroupType], pass_counts: Mapping[GroupType, int], total_counts: Mapping[GroupType, int]
+) -> tuple[int, int]:
+    return sum(pass_counts.get(group, 0) for group in groups), sum(total_counts.get(group, 0) for group in groups)

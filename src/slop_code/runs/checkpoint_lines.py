@@ -15,6 +15,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
 from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, as_result_errors, first_mistake
 from slop_code.evaluation.usage.resources import LimitKind
+from slop_code.runs.scb.agent_facts import AgentFacts  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -152,6 +153,9 @@ class CheckpointLine(CheckpointFacts):
 
     evaluation: str | None = None
     """Path of its evaluation.json, relative to the folder of this file."""
+
+    agent: AgentFacts | None = None
+    """Cost, tokens and times of the agent's work; None: not recorded."""
 
     not_looked_at_again: str | None = None
     """Why the result is an earlier one, which the last evaluation of the run has not looked at; None where it has."""

@@ -35,6 +35,7 @@ from slop_code.runs.run_layout import (
     text_of,
     unreadable,
 )
+from slop_code.runs.scb.agent_facts import read_agent_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -173,6 +174,7 @@ class _LocatedCheckpoint:
             line = self.line.model_copy(update=order)
             return StoredCheckpoint(line, error=self.line.reason if self.is_gone else None)
         order["evaluation"] = os.path.relpath(self.path, run.folder)
+        order["agent"] = read_agent_facts(self.path.parent)
         try:
             results = CorrectnessResults.load(self.path)
         except ResultError as error:

@@ -20,6 +20,7 @@ from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_lines import lines_of
 from slop_code.runs.run_lock import lock_runs
+from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary
 
@@ -151,6 +152,8 @@ class RunEvaluation:
         """
         lines: list[CheckpointLine] = []
         written: list[RunSummary] = []
+        identities = {run.name: read_agent_identity(run.folder) for run in self.runs if run.folder}
+        agents = {name: identity for name, identity in identities.items() if identity.is_known}
         for run in self.runs:
             if run.folder is None:
                 continue
@@ -158,13 +161,14 @@ class RunEvaluation:
             lines += run_lines
             if self._may_write_summary(run):
                 issues = [issue for issue in self.plan.issues if issue.run == run.name]
-                written.append(write_summary(run.folder, run_lines, issues))
+                own = {name: agent for name, agent in agents.items() if name == run.name}
+                written.append(write_summary(run.folder, run_lines, issues, agents=own))
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
         policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
-        return lines, summarise(lines, self.plan.issues, policies, samples=samples)
+        return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents)
 
     def _may_write_summary(self, run: DiscoveredRun) -> bool:
         """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""

@@ -12,6 +12,7 @@ from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.plan import OVERWRITE
 from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
+from slop_code.runs.scb.agent_facts import read_agent_facts
 from slop_code.runs.summary import skipped_lines
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def lines_of(
             order=item.order,
             regressions=regressions,
             evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
+            agent=read_agent_facts(item.path.parent),
             not_looked_at_again=item.not_looked_at_again,
         )
         lines.append(line)

@@ -15,7 +15,7 @@ from slop_code._io import write_atomic
 from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy, Policy
+from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, pass_rate
 from slop_code.evaluation.report import Stored, load_stored
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
@@ -30,12 +30,14 @@ from slop_code.runs.samples import (
     share_interval,
     submission_digest,
 )
+from slop_code.runs.scb.agent_facts import AgentIdentity  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.runs.job_records import RunIssue
+    from slop_code.runs.scb.agent_facts import AgentFacts
 
 
 class Checkpoints(Figures):
@@ -52,6 +54,15 @@ class Passed(Figures):
     count: int
     rate: float | None
     """Share of all planned checkpoints."""
+
+
+class RateFigures(Figures):
+    solved: int
+    """Checkpoints at rate 1."""
+    share: float | None
+    """Share of all planned checkpoints that are solved."""
+    mean: float | None
+    """Mean rate of the evaluated checkpoints that have such tests."""
 
 
 class GroupRate(Figures):
@@ -74,10 +85,28 @@ class Durations(Figures):
     longest: float | None
 
 
+class AgentTotals(Figures):
+    """Sums over the checkpoints for which the agent's files have the figure. None: no checkpoint has it."""
+
+    recorded: int
+    """Checkpoints of which anything is recorded."""
+    cost: float | None
+    """In US dollars."""
+    steps: float | None
+    input: float | None
+    output: float | None
+    cache_read: float | None
+    cache_write: float | None
+    reasoning: float | None
+    elapsed: float | None
+    """Seconds."""
+
+
 class Totals(Figures):
     checkpoints: Checkpoints
     passed: dict[str, Passed]
     """By policy; a file has the seven with names."""
+    rates: dict[RatePolicy, RateFigures] = Field(default_factory=dict)
     pass_rates: dict[GroupType, GroupRate]
     regressions: Changes
     retried: int
@@ -90,6 +119,8 @@ class Totals(Figures):
     """Tests that ran again, alone, since the machine was busy."""
     durations: Durations
     """Seconds of evaluated checkpoints."""
+    agent: AgentTotals | None = None
+    """None: nothing is recorded."""
 
 
 class Share(Passed):
@@ -121,6 +152,8 @@ class RunSummary(Stored):
     samples: Samples | None
     """None for a single run, and for runs that are not said to be samples of the same agent."""
     runs: dict[str, Totals]
+    agents: dict[str, AgentIdentity] = Field(default_factory=dict)
+    """By run; runs whose files do not tell are left out."""
     problems: dict[str, ProblemSummary]
     infrastructure_failures: list[LabelledReason]
     not_looked_at_again: list[LabelledReason] = Field(default_factory=list)
@@ -139,9 +172,14 @@ NAMED: tuple[Policy, ...] = tuple(PassPolicy)
 
 
 def write_summary(
-    folder: Path, lines: Sequence[CheckpointLine], issues: Iterable[RunIssue], *, samples: bool = False
+    folder: Path,
+    lines: Sequence[CheckpointLine],
+    issues: Iterable[RunIssue],
+    *,
+    samples: bool = False,
+    agents: Mapping[str, AgentIdentity] | None = None,
 ) -> RunSummary:
-    summary = summarise(lines, list(issues), samples=samples)
+    summary = summarise(lines, list(issues), samples=samples, agents=agents)
     try:
         write_lines(folder / LINES_FILE, lines)
         summary.save(folder / SUMMARY_FILE)
@@ -159,10 +197,12 @@ def summarise(
     policies: Sequence[Policy] = NAMED,
     *,
     samples: bool = False,
+    agents: Mapping[str, AgentIdentity] | None = None,
 ) -> RunSummary:
     """Each checkpoint of a run has a single line: two are a ValueError.
 
     `samples`: the runs are samples of the same agent. Only then there are estimates and intervals.
+    `agents`: by run, what is known of its agent.
     """
     planned = [*lines, *skipped_lines(lines, issues)]
     runs: dict[str, list[CheckpointLine]] = {issue.run: [] for issue in issues}
@@ -182,6 +222,7 @@ def summarise(
         totals=totals_of(planned, policies),
         samples=samples_of(list(tables.values()), copies) if samples else None,
         runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
+        agents=dict(agents or {}),
         problems={name: _problem(problems[name], tables[name], copies, samples=samples) for name in tables},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
         not_looked_at_again=[LabelledReason(label=label, reason=reason) for label, reason in kept],
@@ -202,6 +243,7 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
             not_looked_at_again=sum(line.not_looked_at_again is not None for line in lines),
         ),
         passed={policy: _passed(sum(line.passes(policy) for line in lines), len(lines)) for policy in policies},
+        rates={policy: _rate_figures(lines, policy) for policy in RatePolicy},
         pass_rates={group: _group_rate(evaluated, group) for group in GroupType},
         regressions=Changes(
             compared=len(changes),
@@ -213,6 +255,7 @@ def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAME
         timeouts=sum(line.timeouts for line in lines),
         repeated=sum(line.repeated for line in lines),
         durations=_durations([line.duration for line in evaluated]),
+        agent=_agent_totals([line.agent for line in lines if line.agent is not None]),
     )
 
 
@@ -277,6 +320,14 @@ def _passed(count: int, planned: int) -> Passed:
     return Passed(count=count, rate=count / planned if planned else None)
 
 
+def _rate_figures(lines: Sequence[CheckpointLine], policy: RatePolicy) -> RateFigures:
+    solved = _passed(sum(line.passes(policy) for line in lines), len(lines))
+    evaluated = (line for line in lines if line.state == "evaluated")
+    rates = [pass_rate(policy, line.pass_counts, line.total_counts) for line in evaluated]
+    known = [rate for rate in rates if rate is not None]
+    return RateFigures(solved=solved.count, share=solved.rate, mean=statistics.fmean(known) if known else None)
+
+
 def _share(count: int, runs: int, samples: bool) -> Share:
     return Share(count=count, rate=count / runs, interval=share_interval(count, runs) if samples else None)
 
@@ -285,6 +336,15 @@ def _group_rate(evaluated: Iterable[CheckpointLine], group: GroupType) -> GroupR
     counts = [(line.pass_counts.get(group, 0), line.total_counts.get(group, 0)) for line in evaluated]
     passed, total = sum(count for count, _ in counts), sum(count for _, count in counts)
     return GroupRate(passed=passed, total=total, rate=passed / total if total else None)
+
+
+def _agent_totals(facts: Sequence[AgentFacts]) -> AgentTotals | None:
+    if not facts:
+        return None
+    names = [name for name in AgentTotals.model_fields if name != "recorded"]
+    known = {name: [value for item in facts if (value := getattr(item, name)) is not None] for name in names}
+    sums = {name: math.fsum(values) if values else None for name, values in known.items()}
+    return AgentTotals(recorded=len(facts), **sums)
 
 
 def _durations(seconds: Sequence[float]) -> Durations:

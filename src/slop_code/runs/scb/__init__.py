@@ -1,0 +1,1 @@
+"""Files of SlopCodeBench runs, read as our records."""

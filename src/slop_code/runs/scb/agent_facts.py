@@ -1,0 +1,137 @@
+"""Facts about the agent: cost, tokens and times of a checkpoint, model and prompt of a run.
+
+They come from files that the agent's harness wrote. A value of another type or range than expected is not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code._yaml import parse_yaml
+from slop_code.errors import ConfigError
+from slop_code.evaluation.report import Duration, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+INFERENCE_FILE = "inference_result.json"
+CONFIG_FILE = "config.yaml"
+RESULT_SUMMARY_FILE = "result.json"
+MAX_FILE_BYTES = 1 << 20
+MAX_COUNT = 2**53
+"""Largest number that every JSON reader keeps exactly."""
+MAX_TEXT_LENGTH = 200
+TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
+
+
+class AgentFacts(Stored):
+    """The agent's work on one checkpoint. None: not recorded."""
+
+    cost: float | None = Field(default=None, ge=0, le=MAX_COUNT)
+    """In US dollars."""
+    steps: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    input: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    """Tokens, as are the next four."""
+    output: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    cache_read: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    cache_write: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    reasoning: int | None = Field(default=None, ge=0, le=MAX_COUNT)
+    started: str | None = None
+    """As the harness wrote it, ISO 8601."""
+    ended: str | None = None
+    elapsed: Duration | None = None
+    """Seconds."""
+    error: str | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> AgentFacts | None:
+        """From flat values by the names of the fields; None where none of them is usable."""
+        facts: dict[str, Any] = {name: _count(values.get(name)) for name in ("steps", *TOKENS)}
+        facts |= {name: _amount(values.get(name)) for name in ("cost", "elapsed")}
+        facts |= {name: text_or_none(values.get(name)) for name in ("started", "ended", "error")}
+        return cls(**facts) if any(value is not None for value in facts.values()) else None
+
+
+class AgentIdentity(Stored):
+    """What tells agents apart. None: not recorded."""
+
+    model: str | None = None
+    provider: str | None = None
+    agent: str | None = None
+    version: str | None = None
+    prompt: str | None = None
+    thinking: str | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return any(value is not None for _, value in self)
+
+
+def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
+    """From inference_result.json in a checkpoint's folder; None where there is none, or nothing usable in it."""
+    document = read_json(checkpoint / INFERENCE_FILE, MAX_FILE_BYTES)
+    usage = mapping(document.get("usage"))
+    values = {**mapping(usage.get("net_tokens")), "cost": usage.get("cost"), "steps": usage.get("steps")}
+    values |= {name: document.get(name) for name in ("started", "elapsed")}
+    values |= {"ended": document.get("completed")}
+    values |= {"error": document.get("error_message") or "error"} if document.get("had_error") is True else {}
+    return AgentFacts.of(values)
+
+
+def read_agent_identity(run: Path) -> AgentIdentity:
+    """From config.yaml in the run's folder; what that does not say, from result.json."""
+    config = _read_yaml(run / CONFIG_FILE)
+    summary = read_json(run / RESULT_SUMMARY_FILE, MAX_FILE_BYTES)
+    model, agent = config.get("model"), config.get("agent")
+    values = {
+        "model": mapping(model).get("name", model) or summary.get("model"),
+        "provider": mapping(model).get("provider"),
+        "agent": mapping(agent).get("type", agent) or summary.get("agent_type"),
+        "version": mapping(agent).get("version") or summary.get("agent_version"),
+        "prompt": config.get("prompt") or config.get("prompt_path") or summary.get("prompt"),
+        "thinking": config.get("thinking") or summary.get("thinking"),
+    }
+    return AgentIdentity(**{name: text_or_none(value) for name, value in values.items()})
+
+
+def read_json(path: Path, limit: int) -> dict[str, Any]:
+    """The object in a file; empty where there is none that can be read."""
+    try:
+        return mapping(json.loads(read_bounded(path, limit)))
+    except (OSError, TooLargeError, ValueError, RecursionError):
+        return {}
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    try:
+        return parse_yaml(read_bounded(path, MAX_FILE_BYTES).decode(), path)
+    except (OSError, TooLargeError, UnicodeDecodeError, ConfigError):
+        return {}
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def text_or_none(value: Any) -> str | None:
+    """A text, or a number as text; cut, as it is shown in tables."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+        return None
+    return str(value)[:MAX_TEXT_LENGTH]
+
+
+def _count(value: Any) -> int | None:
+    amount = _amount(value)
+    return int(amount) if amount is not None and amount == int(amount) else None
+
+
+def _amount(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MAX_COUNT:
+        return None
+    return float(value) if math.isfinite(value) else None
