@@ -129,6 +129,8 @@ def _show(records: Mapping[str, RegradeRecord], folders: Mapping[str, str], argu
         console = ResultConsole()
         for name, record in records.items():
             print_lines(console, regrade_lines(name, record))
+        if not records:
+            print("nothing to regrade: every result is up to date with its problem")
         for folder in folders.values():
             print_step(f"earlier results: {shlex.quote(folder)}; compare, show and report read them as a run")
         if arguments.problem:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
@@ -17,6 +16,7 @@ from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path, PurePosixPath
 
     from slop_code.evaluation.report import Digests
 

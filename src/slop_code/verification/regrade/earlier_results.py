@@ -6,7 +6,7 @@ import datetime
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError, UsageError
@@ -15,6 +15,9 @@ from slop_code.runs.result_archive import pack_result, unpack_result
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE, names_or_none
 from slop_code.runs.run_lock import STATE_DIR
 from slop_code.verification.regrade.regrade_record import RECORD_FILE, RegradeRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EARLIER = f"{STATE_DIR}/earlier"
 """Folder of a run that has a folder for each label. Readers of runs leave it out, as its name is hidden."""

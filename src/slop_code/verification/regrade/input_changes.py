@@ -54,6 +54,13 @@ class InputChanges:
         """Changed files that any test may use: helpers, data and assets."""
         return [name for name in self.files if not is_test_file(PurePosixPath(name).name)]
 
+    @property
+    def text(self) -> str:
+        """One line about all changes."""
+        visible = ["visible"] if self.old.visible != self.new.visible else []
+        parts = {"config.yaml": [*self.settings, *visible], "files": self.files}
+        return "; ".join(f"{what}: {first_names(names, MAX_NAMES)}" for what, names in parts.items() if names)
+
     def only_grading(self, tests: Path) -> bool:
         """Whether every test would run as it ran. `tests`: the folder of the problem's tests now."""
         same = not self.files and self.old.visible == self.new.visible and set(self.settings) <= GRADING_SETTINGS

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from pydantic import Field
+
 from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
 from slop_code.evaluation.report import Stored, load_stored
@@ -70,8 +72,8 @@ class RegradedCheckpoint(Stored):
     how: How
     reason: str | None = None
     """Why it was regraded, or why it could not be."""
-    verdicts: list[VerdictChange] = []
-    tests: list[TestChange] = []
+    verdicts: list[VerdictChange] = Field(default_factory=list)
+    tests: list[TestChange] = Field(default_factory=list)
 
     @property
     def differs(self) -> bool:
@@ -85,7 +87,7 @@ class RegradeRecord(Stored):
     finished: bool
     """False: it was interrupted, and the same command completes it."""
     slop_code: str
-    checkpoints: list[RegradedCheckpoint] = []
+    checkpoints: list[RegradedCheckpoint] = Field(default_factory=list)
 
     @property
     def differs(self) -> bool:

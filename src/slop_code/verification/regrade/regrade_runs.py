@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -15,6 +14,7 @@ from slop_code.evaluation.provenance import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.evaluation.staging import inputs_of
+from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.run_lines import INTERRUPTED
@@ -25,7 +25,7 @@ from slop_code.verification.regrade.regrade_record import How, RegradedCheckpoin
 from slop_code.verification.regrade.test_changes import test_changes, verdict_changes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import Digests
@@ -62,15 +62,17 @@ def plan_regrade(evaluation: RunEvaluation) -> list[PlannedCheckpoint]:
     planned = [PlannedCheckpoint(submission, "unchanged") for submission, _ in plan.up_to_date]
     for job in plan.jobs:
         for target in job.targets:
-            run, reason = folders[target.run], plan.reason(job, target)
-            inputs = _inputs_to_grade_with(target, run, expected) if run else None
-            action: Action = "evaluate again" if inputs is None else "grade again"
-            planned.append(PlannedCheckpoint(target, action, reason, inputs))
-    return planned
+            run = folders[target.run]
+            changes = _grading_changes(target, run, expected) if run else None
+            if changes is None:
+                planned.append(PlannedCheckpoint(target, "evaluate again", plan.reason(job, target)))
+            else:
+                planned.append(PlannedCheckpoint(target, "grade again", f"changed: {changes.text}", changes.new))
+    return sorted(planned, key=_order)
 
 
-def _inputs_to_grade_with(target: Submission, run: Path, expected: ExpectedDigests) -> TestInputs | None:
-    """The inputs now, if nothing that decides how the tests run is known or suspected to have changed."""
+def _grading_changes(target: Submission, run: Path, expected: ExpectedDigests) -> InputChanges | None:
+    """The changes of the inputs, if they are known and none of them can change how a test runs."""
     assert target.output is not None
     if not os.path.lexists(target.output / RESULT_FILE):
         return None
@@ -79,10 +81,10 @@ def _inputs_to_grade_with(target: Submission, run: Path, expected: ExpectedDiges
     if provenance.evaluation_version != evaluation_version() or not _only_problem_changed(provenance.digests, digests):
         return None
     old = known_inputs(target.output, stored, problem_before(target.output, run))
-    new = inputs_of(target.problem, target.checkpoint)
-    if old is None or not InputChanges(old, new).only_grading(target.problem.path / "tests"):
+    changes = None if old is None else InputChanges(old, inputs_of(target.problem, target.checkpoint))
+    if changes is None or not changes.only_grading(target.problem.path / "tests"):
         return None
-    return None if grade_again(target.output, target.problem, new) is None else new
+    return None if grade_again(target.output, target.problem, changes.new) is None else changes
 
 
 def _only_problem_changed(stored: Digests, current: Digests) -> bool:
@@ -107,13 +109,16 @@ def _loaded(path: Path) -> ProblemConfig | None:
 def keep_earlier(
     evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], labels: Mapping[str, str]
 ) -> dict[str, EarlierResults]:
-    """Keeps every result of each run. All labels are checked before anything is replaced."""
-    kept = {run.name: EarlierResults(run.folder, labels[run.name]) for run in evaluation.runs if run.folder}
+    """Keeps every result of each run in which something is to be done. Nothing is replaced before all are kept."""
+    changed = {item.submission.run for item in planned if item.action != "unchanged"}
+    runs = [EarlierResults(run.folder, labels[run.name]) for run in evaluation.runs if run.folder]
+    names = [run.name for run in evaluation.runs if run.folder]
+    kept = {name: run for name, run in zip(names, runs, strict=True) if name in changed or os.path.lexists(run.folder)}
     for item in planned:
-        if os.path.lexists(item.output / RESULT_FILE):
+        if item.submission.run in kept and os.path.lexists(item.output / RESULT_FILE):
             kept[item.submission.run].keep(item.output, stale=item.action != "unchanged")
     for issue in evaluation.plan.issues:
-        if issue.output is not None and os.path.lexists(issue.output / RESULT_FILE):
+        if issue.run in kept and issue.output is not None and os.path.lexists(issue.output / RESULT_FILE):
             kept[issue.run].keep(issue.output, stale=False)
     for earlier in kept.values():
         if not earlier.is_complete and not evaluation.settings.partial:
@@ -152,22 +157,15 @@ def finish_record(
     checkpoints = [_regraded(item, evaluation, earlier) for item in own]
     issues = [issue for issue in evaluation.plan.issues if issue.run == run.name]
     checkpoints += [_not_regraded(issue) for issue in issues if issue.problem and issue.checkpoint]
-    order = {(item.submission.problem.name, item.submission.checkpoint.name): number for number, item in _ordered(own)}
-    checkpoints.sort(key=lambda item: order.get((item.problem, item.checkpoint), len(order)))
     finished = len(done) == len(own)
     record = RegradeRecord(label=earlier.label, finished=finished, slop_code=__version__, checkpoints=checkpoints)
     record.save(earlier.folder)
     return record
 
 
-def _ordered(planned: Sequence[PlannedCheckpoint]) -> list[tuple[int, PlannedCheckpoint]]:
-    """By problem, in the problem's order."""
-
-    def place(item: PlannedCheckpoint) -> tuple[str, int]:
-        problem = item.submission.problem
-        return problem.name, list(problem.checkpoints).index(item.submission.checkpoint.name)
-
-    return list(enumerate(sorted(planned, key=place)))
+def _order(item: PlannedCheckpoint) -> tuple[str, str, int]:
+    submission = item.submission
+    return submission.run, submission.problem.name, checkpoint_number(submission.problem, submission.checkpoint.name)
 
 
 def _regraded(item: PlannedCheckpoint, evaluation: RunEvaluation, earlier: EarlierResults) -> RegradedCheckpoint:
@@ -186,7 +184,7 @@ def _regraded(item: PlannedCheckpoint, evaluation: RunEvaluation, earlier: Earli
     return RegradedCheckpoint(
         **names,
         how=How.GRADED if GRADED_AGAIN in new.warnings else How.EVALUATED,
-        reason=failure or item.reason,
+        reason=failure or (f"changed: {inputs.text}" if inputs and inputs.text else item.reason),
         verdicts=verdict_changes(old, new),
         tests=test_changes(old, new, inputs),
     )
