@@ -22,7 +22,7 @@ from slop_code.verification.regrade.earlier_results import EarlierResults
 from slop_code.verification.regrade.grade_again import GRADED_AGAIN, grade_again, replace_grade
 from slop_code.verification.regrade.input_changes import InputChanges, known_inputs
 from slop_code.verification.regrade.regrade_record import How, RegradedCheckpoint, RegradeRecord
-from slop_code.verification.regrade.test_changes import test_changes, verdict_changes
+from slop_code.verification.regrade.test_changes import changed_tests, verdict_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -186,7 +186,7 @@ def _regraded(item: PlannedCheckpoint, evaluation: RunEvaluation, earlier: Earli
         how=How.GRADED if GRADED_AGAIN in new.warnings else How.EVALUATED,
         reason=failure or (f"changed: {inputs.text}" if inputs and inputs.text else item.reason),
         verdicts=verdict_changes(old, new),
-        tests=test_changes(old, new, inputs),
+        tests=changed_tests(old, new, inputs),
     )
 
 

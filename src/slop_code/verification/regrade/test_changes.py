@@ -18,7 +18,7 @@ BY_PROBLEM = ("tests", "config")
 """Digests whose changes are explained for each test."""
 
 
-def test_changes(old: CorrectnessResults, new: CorrectnessResults, inputs: InputChanges | None) -> list[TestChange]:
+def changed_tests(old: CorrectnessResults, new: CorrectnessResults, inputs: InputChanges | None) -> list[TestChange]:
     """`inputs`: None where those of the earlier result are not known."""
     before = {test.nodeid: test for test in old.tests}
     after = {test.nodeid: test for test in new.tests}
