@@ -57,13 +57,13 @@ def changes(document, checkpoint):
     return found[checkpoint]["how"], {test["test"]: test for test in found[checkpoint]["tests"]}
 
 
-def test_changed_new_and_gone_tests_are_told_and_the_earlier_results_are_kept(sums, fresh_cache, slop, problems):
+def test_changed_new_and_gone_tests_are_named_and_the_earlier_results_are_kept(sums, fresh_cache, slop, problems):
     cache, run = fresh_cache("cache"), sums.run("run")
     assert slop(cache, "eval", run)[0] == 0
     before, summary = bytes_in(run), (run / "summary.json").read_bytes()
-    tests = problems / "sums/tests"
-    edit(tests / "test_checkpoint_2.py", '"-1\\n"', '"-2\\n"')
-    edit(tests / "test_checkpoint_3.py", "def test_multiplies", "def test_times")
+    folder = problems / "sums/tests"
+    edit(folder / "test_checkpoint_2.py", '"-1\\n"', '"-2\\n"')
+    edit(folder / "test_checkpoint_3.py", "def test_multiplies", "def test_times")
     status, plan = slop(cache, "regrade", run, "--dry-run")
     actions = [item["action"] for item in plan["checkpoints"]]
     assert (status, actions) == (0, ["unchanged", "evaluate again", "evaluate again"])
@@ -72,14 +72,14 @@ def test_changed_new_and_gone_tests_are_told_and_the_earlier_results_are_kept(su
     status, document = slop(cache, "regrade", run, "--label", "v1")
     assert status == 1
     assert changes(document, "checkpoint_1") == ("unchanged", {})
-    how, told = changes(document, "checkpoint_3")
+    how, tests = changes(document, "checkpoint_3")
     assert how == "evaluated again"
-    assert {name: test["kinds"] for name, test in told.items()} == {
+    assert {name: test["kinds"] for name, test in tests.items()} == {
         "test_checkpoint_2.py::test_subtracts": ["changed", "verdict"],
         "test_checkpoint_3.py::test_multiplies": ["gone"],
         "test_checkpoint_3.py::test_times": ["new"],
     }
-    subtracts = told["test_checkpoint_2.py::test_subtracts"]
+    subtracts = tests["test_checkpoint_2.py::test_subtracts"]
     assert (subtracts["why"], subtracts["old"]["status"], subtracts["new"]["status"]) == (
         ["its code changed"],
         "passed",
@@ -94,7 +94,7 @@ def test_changed_new_and_gone_tests_are_told_and_the_earlier_results_are_kept(su
     assert "sums/checkpoint_3: PASSED -> NOT PASSED" in compared.stdout
     assert "regraded: label v1, 4 tests changed in 2 checkpoints" in report_of(run)
 
-    edit(tests / "test_checkpoint_2.py", '"-2\\n"', '"-1\\n"')
+    edit(folder / "test_checkpoint_2.py", '"-2\\n"', '"-1\\n"')
     status, message = slop(cache, "regrade", run, "--label", "v1")
     assert (status, "label v1 has another result; give another with --label" in message) == (2, True)
     assert bytes_in(earlier) == before
@@ -122,9 +122,9 @@ def test_changed_groups_are_graded_from_the_evidence_with_a_cache_in_which_nothi
     edit(config, "{sum: {group: Functionality", "{total: {group: Error")
     status, document = slop(nowhere, "regrade", run, "--label", "v1")
     assert status == 3  # the other checkpoints have no snapshot
-    how, told = changes(document, "checkpoint_1")
+    how, tests = changes(document, "checkpoint_1")
     assert how == "graded again"
-    assert {name: test["kinds"] for name, test in told.items()} == {"test_checkpoint_1.py::test_adds": ["group"]}
+    assert {name: test["kinds"] for name, test in tests.items()} == {"test_checkpoint_1.py::test_adds": ["group"]}
     stored = CorrectnessResults.load(run / "sums/checkpoint_1/evaluation.json")
     assert stored.total_counts == {"Core": 1, "Functionality": 0, "Error": 1, "Regression": 0}
     after = bytes_in(run)
@@ -181,9 +181,9 @@ def test_a_regrade_that_was_killed_loses_nothing_and_is_completed(sums, fresh_ca
     assert bytes_in(label) == before
     assert json.loads((label / "regrade.json").read_text())["finished"]
     for checkpoint in sums.checkpoints:
-        how, told = changes(document, checkpoint)
+        how, tests = changes(document, checkpoint)
         assert how == "evaluated again"
-        assert told["test_checkpoint_1.py::test_adds"]["kinds"] == ["changed"]
+        assert tests["test_checkpoint_1.py::test_adds"]["kinds"] == ["changed"]
         now = CorrectnessResults.load(run / "sums" / checkpoint / "evaluation.json")
         assert set(statuses(now).values()) == {"passed"}
-    assert told["test_checkpoint_3.py::test_stays"]["kinds"] == ["new"]
+    assert tests["test_checkpoint_3.py::test_stays"]["kinds"] == ["new"]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import RunIssue
     from slop_code.verification.regrade.regrade_record import (
         RegradedCheckpoint,
+        RegradedTest,
         RegradeRecord,
-        TestChange,
         TestState,
     )
     from slop_code.verification.regrade.regrade_runs import PlannedCheckpoint
@@ -55,13 +55,13 @@ def checkpoint_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
         yield f"  {plural(same, 'changed test')} with the same verdict", "dim"
 
 
-def change_text(test: TestChange) -> str:
+def change_text(test: RegradedTest) -> str:
     """The kinds of the change, both states, and the reasons."""
     why = f"; {'; '.join(map(one_line, test.why))}" if test.why else ""
     return f"{kinds_text(test)}, {_states(test.old, test.new)}{why}"
 
 
-def kinds_text(test: TestChange) -> str:
+def kinds_text(test: RegradedTest) -> str:
     if ChangeKind.VERDICT in test.kinds and ChangeKind.CHANGED not in test.kinds:
         return ", ".join(SAME_TEST if kind == ChangeKind.VERDICT else KIND_TEXTS[kind] for kind in test.kinds)
     return ", ".join(KIND_TEXTS[kind] for kind in test.kinds)

@@ -70,8 +70,8 @@ class TestInputs(Stored):
 
 def code_digests(folder: Path, files: Iterable[PurePosixPath]) -> CodeDigests:
     """Of the Python files among `files`; a file that cannot be parsed is left out."""
-    found = {file: _digests_of(folder / file) for file in files if file.suffix == ".py"}
-    return {f"tests/{file}": digests for file, digests in found.items() if digests is not None}
+    parsed = {file: _digests_of(folder / file) for file in files if file.suffix == ".py"}
+    return {f"tests/{file}": digests for file, digests in parsed.items() if digests is not None}
 
 
 def _digests_of(path: Path) -> dict[str, str] | None:

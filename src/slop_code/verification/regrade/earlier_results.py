@@ -45,14 +45,14 @@ def labels_of(run: Path) -> list[str]:
 
 def records_of(run: Path) -> list[RegradeRecord]:
     """The records of all regrades of a run, in the order in which they were made; damaged ones are left out."""
-    found = []
+    dated: list[tuple[int, RegradeRecord]] = []
     for label in labels_of(run):
         path = run / EARLIER / label / RECORD_FILE
         try:
-            found.append((os.lstat(path).st_mtime_ns, RegradeRecord.load(path.parent)))
+            dated.append((os.lstat(path).st_mtime_ns, RegradeRecord.load(path.parent)))
         except (OSError, ResultError):
             continue
-    return [record for _, record in sorted(found, key=lambda item: item[0])]
+    return [record for _, record in sorted(dated, key=lambda item: item[0])]
 
 
 def _is_finished(folder: Path) -> bool:

@@ -49,7 +49,7 @@ class TestState(Stored):
     quarantined: bool = False
 
 
-class TestChange(Stored):
+class RegradedTest(Stored):
     __test__ = False
 
     test: str
@@ -73,7 +73,7 @@ class RegradedCheckpoint(Stored):
     reason: str | None = None
     """Why it was regraded, or why it could not be."""
     verdicts: list[VerdictChange] = Field(default_factory=list)
-    tests: list[TestChange] = Field(default_factory=list)
+    tests: list[RegradedTest] = Field(default_factory=list)
 
     @property
     def differs(self) -> bool:

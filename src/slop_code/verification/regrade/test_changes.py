@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.provenance import CHANGED_INPUTS
 from slop_code.verification.regrade.input_changes import ALL_TESTS
-from slop_code.verification.regrade.regrade_record import ChangeKind, TestChange, TestState, VerdictChange
+from slop_code.verification.regrade.regrade_record import ChangeKind, RegradedTest, TestState, VerdictChange
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
@@ -18,7 +18,7 @@ BY_PROBLEM = ("tests", "config")
 """Digests whose changes are explained for each test."""
 
 
-def changed_tests(old: CorrectnessResults, new: CorrectnessResults, inputs: InputChanges | None) -> list[TestChange]:
+def changed_tests(old: CorrectnessResults, new: CorrectnessResults, inputs: InputChanges | None) -> list[RegradedTest]:
     """`inputs`: None where those of the earlier result are not known."""
     before = {test.nodeid: test for test in old.tests}
     after = {test.nodeid: test for test in new.tests}
@@ -37,11 +37,11 @@ def verdict_changes(old: CorrectnessResults, new: CorrectnessResults) -> list[Ve
 
 def _change(
     name: str, old: TestResult | None, new: TestResult | None, reasons: list[str], other: list[str]
-) -> TestChange:
+) -> RegradedTest:
     before, after = _state(old), _state(new)
     if before is None or after is None:
         kinds = [ChangeKind.NEW if before is None else ChangeKind.GONE]
-        return TestChange(test=name, kinds=kinds, why=[], old=before, new=after)
+        return RegradedTest(test=name, kinds=kinds, why=[], old=before, new=after)
     kinds = [ChangeKind.CHANGED] if reasons else []
     why = list(reasons)
     if before.status != after.status:
@@ -49,7 +49,7 @@ def _change(
         why += other or ([] if reasons else [FLAKY])
     if (before.group, before.quarantined) != (after.group, after.quarantined):
         kinds.append(ChangeKind.GROUP)
-    return TestChange(test=name, kinds=kinds, why=why, old=before, new=after)
+    return RegradedTest(test=name, kinds=kinds, why=why, old=before, new=after)
 
 
 def _state(test: TestResult | None) -> TestState | None:

@@ -114,7 +114,12 @@ slop.overview = (() => {
   const regraded = (checkpoint) =>
     checkpoint.regraded.map(({ text, tests }) =>
       tests.length
-        ? h("details", { class: "reason" }, h("summary", `regraded: ${text}`), h("ul", tests.map((test) => h("li", test))))
+        ? h(
+            "details",
+            { class: "reason" },
+            h("summary", `regraded: ${text}`),
+            h("ul", tests.map((test) => h("li", test))),
+          )
         : h("div", { class: "reason" }, `regraded: ${text}`),
     );
 
@@ -131,7 +136,8 @@ slop.overview = (() => {
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
-      const cell = h("td", { colspan: context.groups.length + 3 }, mark, h("div", { class: "reason" }, reason), regraded(checkpoint));
+      const why = h("div", { class: "reason" }, reason);
+      const cell = h("td", { colspan: context.groups.length + 3 }, mark, why, regraded(checkpoint));
       return h("tr", { class: "apart" }, head, cell, time);
     }
     const nothing = () => slop.emptyCell("nothing to compare with");
