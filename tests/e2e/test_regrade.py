@@ -141,7 +141,8 @@ def test_changed_groups_are_graded_from_the_evidence_with_a_cache_in_which_nothi
     assert [(folder / "tools").exists() for folder in (cache.root, nowhere.root)] == [True, False]
 
 
-def test_a_failure_leaves_the_earlier_result_in_its_place(sums, fresh_cache, slop, problems, tmp_path):
+@pytest.mark.proof
+def test_a_failure_leaves_the_earlier_result_in_its_place(sums, fresh_cache, slop, problems):
     cache, run = fresh_cache("cache"), sums.run("run")
     slop(cache, "eval", run)
     before = CorrectnessResults.load(run / "sums/checkpoint_1/evaluation.json")

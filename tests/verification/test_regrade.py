@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from slop_code.cli.main import run as main
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.staging import inputs_of
@@ -203,3 +204,14 @@ def test_a_record_loads_back_equal(tmp_path):
     record.save(tmp_path)
     assert RegradeRecord.load(tmp_path) == record
     assert record.differs
+
+
+def test_results_of_another_program_are_refused_with_a_next_step(world, stored, monkeypatch, capsys):
+    run, output = stored
+    (output / RESULT_FILE).write_text('{"problem_name": "words", "pass_counts": {}}')
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(world.folder / "cache"))
+    before = (output / RESULT_FILE).read_bytes()
+    assert main(["regrade", str(run), "--problems-dir", str(world.problems)]) == 2
+    assert "evaluate the run into another folder: slop-code eval -o" in capsys.readouterr().err
+    assert (output / RESULT_FILE).read_bytes() == before
+    assert not os.path.lexists(run / EARLIER)
