@@ -14,6 +14,7 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.evidence import EVIDENCE_FILES, ROSTER, SHOWN
+from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.concurrency import available_cpus
 from tests.conftest import PROBLEM_CONFTEST
@@ -183,8 +184,8 @@ def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sand
     assert sum(test.status == "passed" for test in both.tests) == 13
     folders = [str(number) for number in range(1, PAIRS + 1)] if PAIRS > 1 else ["."]
     kept = {str(path.relative_to(tmp_path / ".scbench")) for path in (tmp_path / ".scbench").rglob("*.*")}
-    names = set(EVIDENCE_FILES) - {SHOWN, ROSTER}
-    assert kept == {ROSTER, *(os.path.normpath(f"{folder}/{name}") for folder in folders for name in names)}
+    names = set(EVIDENCE_FILES) - {SHOWN, ROSTER, INPUTS}
+    assert kept == {ROSTER, INPUTS, *(os.path.normpath(f"{folder}/{name}") for folder in folders for name in names)}
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
+from slop_code.verification.regrade.regrade_record import RegradedCheckpoint, RegradedTest, RegradeRecord, TestState
 from tests.factories import case
 from tests.reporting.html_runs import store
 
@@ -49,6 +50,22 @@ def open_row(page, number=0):
 
 
 BREAKS = [[case("a")], [case("a"), later(2, "b", "failed")], [case("a", "failed"), later(2, "b", "failed")]]
+
+
+def test_regrades_are_named_with_their_tests(written, tmp_path):
+    """Names and reasons of a run folder are hostile text."""
+    old, new = (TestState(status=status, group="Core") for status in ("passed", "failed"))
+    hostile = "test_x.py::<img src=x onerror=alert(1)>"
+    changed = RegradedTest(test=hostile, kinds=["changed", "verdict"], why=["its code changed"], old=old, new=new)
+    entry = RegradedCheckpoint(problem="words", checkpoint="checkpoint_1", how="evaluated again", tests=[changed])
+    record = RegradeRecord(label="v1", finished=True, slop_code="0", checkpoints=[entry])
+    record.save(tmp_path / "run/.slop-code/earlier/v1")
+    page = written({"words": BREAKS})
+    note = "regraded: label v1, 1 test changed in 1 checkpoint"
+    assert page.locator(".headline p").all_inner_texts()[-1] == note
+    page.get_by_text("regraded: label v1, evaluated again, 1 test changed", exact=True).click()
+    text = f"{hostile}: test changed, another verdict, passed (Core) before, failed (Core) now; its code changed"
+    expect(page.get_by_role("row").get_by_role("listitem")).to_have_text([text])
 
 
 @pytest.mark.proof

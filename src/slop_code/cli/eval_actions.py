@@ -61,6 +61,18 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return status
 
 
+def runs_to_evaluate(arguments: argparse.Namespace) -> list[DiscoveredRun]:
+    """The runs that were given, with their warnings printed; those that cannot be evaluated at all are refused."""
+    spec = _environment(arguments)
+    runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
+    _refuse_runs_without_snapshots(runs)
+    _refuse_empty_runs(runs)
+    _refuse_unknown_problems(runs)
+    _print_remembered(runs, arguments)
+    _print_warnings(runs)
+    return runs
+
+
 def _environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
     return None if arguments.environment is None else load_environment(arguments.environment)
 

@@ -206,7 +206,10 @@ class ProblemConfig(FileModel):
         raise UsageError(f"{self.name}: no checkpoint {wanted!r}; there are {', '.join(self.checkpoints)}")
 
     def digest(self, checkpoint: CheckpointConfig) -> str:
-        """A digest of all settings that can change a verdict on the checkpoint, and of no others."""
+        return digest_of(self.verdict_settings(checkpoint))
+
+    def verdict_settings(self, checkpoint: CheckpointConfig) -> list[Any]:
+        """All settings that can change a verdict on the checkpoint, and no others."""
         prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "checkpoints"}
         inherited = {"requires_python"}
         speed = {"parallel", "parallel_by"}
@@ -215,9 +218,7 @@ class ProblemConfig(FileModel):
             del own["requires_python"]  # as in results of problems that were written before this key
         names = list(self.checkpoints)
         earlier = names[: names.index(checkpoint.name)]
-        return digest_of(
-            [self.model_dump(mode="json", exclude=prose | speed | inherited), earlier, checkpoint.name, own]
-        )
+        return [self.model_dump(mode="json", exclude=prose | speed | inherited), earlier, checkpoint.name, own]
 
 
 def _mapping(data: Mapping[Any, Any], key: Any) -> Mapping[Any, Any]:

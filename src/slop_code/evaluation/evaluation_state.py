@@ -53,3 +53,8 @@ class EvaluationState:
 
     permanent: bool = False
     """Another attempt would fail in the same way."""
+
+    def keep_inputs(self, output: Path | None) -> None:
+        """Writes the inputs of the tests next to their evidence."""
+        if output is not None and self.staged is not None:
+            self.staged.inputs.save(output)

@@ -17,6 +17,7 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
+from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.evaluation.usage.resources import NO_RESOURCES, Count, Resources, StruckLimit
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
@@ -44,7 +45,7 @@ ATTEMPT = "attempt-"
 No verdict depends on them."""
 
 FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
-FROM_EVALUATOR = (EXIT, ROSTER)
+FROM_EVALUATOR = (EXIT, ROSTER, INPUTS)
 EVIDENCE_FILES = (*FROM_JUDGE, *FROM_EVALUATOR)
 REPORT_LIMIT = 64 * 1024 * 1024
 NO_TESTS = 5

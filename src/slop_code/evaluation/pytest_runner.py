@@ -107,8 +107,7 @@ class PytestRunner:
         self.cache = cache or Cache.default()
         self.progress = progress
         self.max_pairs = max_pairs
-        self.hidden = hidden
-        self.only = only
+        self.hidden, self.only = hidden, only
         self.follow, self.seed, self.interactive = follow, seed, interactive
         self.repeat_starved, self.alone = repeat_starved and not interactive, alone
         self.verbose, self.unsent = verbose, unsent
@@ -132,6 +131,7 @@ class PytestRunner:
                 with self.cache.shared_lock(), deadline(seconds, late):
                     self._prepare(state)
                     self._set_up_and_run_tests(state)
+                    state.keep_inputs(self.output_dir)
             except (InfrastructureError, OSError) as error:
                 state.evidence, state.repeats = [Evidence.of_failure(error, state.roster)], []
                 state.permanent = isinstance(error, CollectionError) and error.permanent

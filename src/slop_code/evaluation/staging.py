@@ -41,6 +41,7 @@ from slop_code.evaluation.selection import (
     select,
 )
 from slop_code.evaluation.test_code.find_test_code import find_test_code
+from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
 from slop_code.execution.assets import asset_environment, copy_assets, walk
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -64,6 +65,7 @@ HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
 TEST_CODE, ASSUMED_CODE = "test_code.json", "assumed_code.json"
 TEST_FOLDERS = "test_folders.json"
+CODE_DIGESTS = "code_digests.json"
 
 
 class CollectionError(InfrastructureError):
@@ -104,6 +106,7 @@ class Staged:
     roster: Roster
     digest: str
     unattributed: tuple[str, ...]
+    inputs: TestInputs
 
     @property
     def tests(self) -> Path:
@@ -175,17 +178,35 @@ class Contents:
 
 def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
     """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
+    return _inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents)).tests_digest
+
+
+def inputs_of(problem: ProblemConfig, checkpoint: CheckpointConfig) -> TestInputs:
+    """The inputs of a checkpoint's tests as they are now."""
+    contents = Contents.of(problem)
+    selection, ini = _selected(problem, checkpoint, contents)
+    code = code_digests(selection.root, selection.files)
+    return _inputs(problem, checkpoint, contents, selection, ini).model_copy(update={"code": code})
+
+
+def _selected(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> tuple[Selection, str]:
     tests, ordered = problem.path / "tests", list(problem.checkpoints)
     names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, contents.tests)
     selection = select(tests, ordered, names)
-    return _tests_digest(problem, contents, selection, render_ini(problem.markers, selection.run))
+    return selection, render_ini(problem.markers, selection.run)
 
 
-def _tests_digest(problem: ProblemConfig, contents: Contents, selection: Selection, ini: str) -> str:
+def _inputs(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents, selection: Selection, ini: str
+) -> TestInputs:
     if missing := [path for path in selection.files if path not in contents.tests]:
         raise ConfigError(f"{selection.root}: no file {missing[0]}")
     files = {f"tests/{path}": contents.tests[path] for path in selection.files}
-    return digest_of([{**files, **contents.assets}, ini, problem.visible])
+    config = problem.verdict_settings(checkpoint)
+    # Not validated, so that the digests are those of the values themselves.
+    return TestInputs.model_construct(
+        files={**files, **contents.assets}, ini=ini, visible=list(problem.visible), config=config
+    )
 
 
 def _file_digest(path: Path) -> str:
@@ -197,11 +218,11 @@ def _file_digest(path: Path) -> str:
 def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
     problem, checkpoint = context.problem, context.checkpoint
-    digest = _tests_digest(problem, Contents.of(problem), plan.selection, plan.ini)
-    digest = digest_of([digest, plan.copied]) if plan.copied else digest
+    inputs = _inputs(problem, checkpoint, Contents.of(problem), plan.selection, plan.ini)
+    digest = digest_of([inputs.tests_digest, plan.copied]) if plan.copied else inputs.tests_digest
     content = [
         digest,
-        problem.digest(checkpoint),
+        inputs.config_digest,
         list(plan.command),
         dict(context.tools.versions),
         context.environment.environment.env,
@@ -228,6 +249,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
         (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
         (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
+        (folder / CODE_DIGESTS).write_text(json.dumps(code_digests(folder / "tests", plan.selection.files)))
         write_manifest(folder)
 
     def load(folder: Path) -> Staged:
@@ -235,7 +257,8 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         roster = Roster.from_json((folder / ROSTER).read_text())
         if any((folder / "judge" / name).read_bytes() != source.read_bytes() for name, source in sources.items()):
             raise ValueError("not our plugin")
-        return Staged(folder, roster, digest, plan.selection.unattributed)
+        code = json.loads((folder / CODE_DIGESTS).read_text())
+        return Staged(folder, roster, digest, plan.selection.unattributed, inputs.model_copy(update={"code": code}))
 
     return context.cache.load_or_build("tests", key, build, load)
 

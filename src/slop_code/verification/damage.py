@@ -18,6 +18,7 @@ from slop_code.evaluation.evidence import (
     read_evidence,
 )
 from slop_code.evaluation.roster import Roster
+from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Damage:
 
 
 def has_evidence(folder: Path) -> bool:
-    """Whether a pair left evidence in this folder. The roster does not count: it belongs to all pairs."""
-    return any(os.path.lexists(folder / name) for name in EVIDENCE_FILES if name != ROSTER)
+    """Whether a pair left evidence in this folder. The roster and the inputs belong to all pairs, and do not count."""
+    return any(os.path.lexists(folder / name) for name in EVIDENCE_FILES if name not in (ROSTER, INPUTS))
 
 
 def read_pairs(folder: Path, roster: Roster | str, pairs: int) -> list[Evidence]:

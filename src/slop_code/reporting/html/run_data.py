@@ -10,6 +10,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
+from slop_code.reporting.html.regrade_data import regrade_notes
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
@@ -89,13 +90,16 @@ def report_data(
 
 def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
     problems: dict[str, ProblemData] = {}
+    regrades, notes = regrade_notes(run.folder)
     for entry in run.entries():
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
         add_checkpoint(problem, entry, policies)
+        problem.checkpoints[-1]["regraded"] = notes.get((entry.line.problem, entry.line.checkpoint), [])
         if entry.results is not None:
             parts.add(part_name, part_of(entry.results, list(problem.rows)))
-    return {"name": name_of(run.name), "problems": [problem_data(problem) for problem in problems.values()]}
+    data = [problem_data(problem) for problem in problems.values()]
+    return {"name": name_of(run.name), "regraded": regrades, "problems": data}
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:

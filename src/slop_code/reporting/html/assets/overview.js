@@ -77,6 +77,7 @@ slop.overview = (() => {
         again > 0 && `; ${again} not looked at again`,
       ),
       facts.map((fact) => h("p", fact)),
+      run.regraded.map((text) => h("p", text)),
     );
   }
 
@@ -109,6 +110,19 @@ slop.overview = (() => {
   const kept = ({ not_looked_at_again: reason }) =>
     reason && h("div", { class: "reason" }, `not looked at again: ${reason}`);
 
+  /** What each regrade of the checkpoint changed. */
+  const regraded = (checkpoint) =>
+    checkpoint.regraded.map(({ text, tests }) =>
+      tests.length
+        ? h(
+            "details",
+            { class: "reason" },
+            h("summary", `regraded: ${text}`),
+            h("ul", tests.map((test) => h("li", test))),
+          )
+        : h("div", { class: "reason" }, `regraded: ${text}`),
+    );
+
   function row(checkpoint, target, context) {
     const here = { ...target, at: checkpoint.name };
     const head = h("th", { scope: "row" }, checkpoint.name);
@@ -122,14 +136,15 @@ slop.overview = (() => {
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
-      const cell = h("td", { colspan: context.groups.length + 3 }, mark, h("div", { class: "reason" }, reason));
+      const why = h("div", { class: "reason" }, reason);
+      const cell = h("td", { colspan: context.groups.length + 3 }, mark, why, regraded(checkpoint));
       return h("tr", { class: "apart" }, head, cell, time);
     }
     const nothing = () => slop.emptyCell("nothing to compare with");
     return h(
       "tr",
       head,
-      h("td", mark, kept(checkpoint)),
+      h("td", mark, kept(checkpoint), regraded(checkpoint)),
       context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
       checkpoint.since === null
         ? [nothing(), nothing()]

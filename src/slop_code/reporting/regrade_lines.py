@@ -1,0 +1,95 @@
+"""Lines about a regrade: how each checkpoint was regraded, and what changed for its tests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from slop_code.reporting.text import JSON_HAS_ALL, first_line, more_line, one_line, plural
+from slop_code.verification.regrade.regrade_record import ChangeKind, How
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.reporting.terminal import StyledLine
+    from slop_code.runs.job_records import RunIssue
+    from slop_code.verification.regrade.regrade_record import (
+        RegradedCheckpoint,
+        RegradedTest,
+        RegradeRecord,
+        TestState,
+    )
+    from slop_code.verification.regrade.regrade_runs import PlannedCheckpoint
+
+SHOWN_TESTS = 20
+KIND_TEXTS = {
+    ChangeKind.NEW: "test new",
+    ChangeKind.GONE: "test gone",
+    ChangeKind.CHANGED: "test changed",
+    ChangeKind.VERDICT: "another verdict",
+    ChangeKind.GROUP: "group changed",
+}
+SAME_TEST = "same test, another verdict"
+
+
+def regrade_lines(run: str, record: RegradeRecord) -> Iterator[StyledLine]:
+    counts = Counter(checkpoint.how for checkpoint in record.checkpoints)
+    total = ", ".join(f"{counts[how]} {how}" for how in How if counts[how]) or "no checkpoints"
+    yield f"{one_line(run)}: {total}", "bold"
+    for checkpoint in record.checkpoints:
+        if checkpoint.how != How.UNCHANGED:
+            yield from checkpoint_lines(checkpoint)
+
+
+def checkpoint_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
+    reason = f" ({first_line(checkpoint.reason)})" if checkpoint.reason else ""
+    style = "magenta" if checkpoint.how == How.KEPT else ""
+    yield f"{one_line(checkpoint.problem)} {one_line(checkpoint.checkpoint)}: {checkpoint.how}{reason}", style
+    for verdict in checkpoint.verdicts:
+        yield f"  {one_line(verdict.policy)}: {_passed(verdict.old)} before, {_passed(verdict.new)} now", ""
+    shown = [test for test in checkpoint.tests if test.kinds != [ChangeKind.CHANGED]]
+    for test in shown[:SHOWN_TESTS]:
+        yield f"  {one_line(test.test)}: {change_text(test)}", ""
+    yield from more_line(shown, SHOWN_TESTS, JSON_HAS_ALL, indent="  ")
+    if same := len(checkpoint.tests) - len(shown):
+        yield f"  {plural(same, 'changed test')} with the same verdict", "dim"
+
+
+def change_text(test: RegradedTest) -> str:
+    """The kinds of the change, both states, and the reasons."""
+    why = f"; {'; '.join(map(one_line, test.why))}" if test.why else ""
+    return f"{kinds_text(test)}, {_states(test.old, test.new)}{why}"
+
+
+def kinds_text(test: RegradedTest) -> str:
+    if ChangeKind.VERDICT in test.kinds and ChangeKind.CHANGED not in test.kinds:
+        return ", ".join(SAME_TEST if kind == ChangeKind.VERDICT else KIND_TEXTS[kind] for kind in test.kinds)
+    return ", ".join(KIND_TEXTS[kind] for kind in test.kinds)
+
+
+def _states(old: TestState | None, new: TestState | None) -> str:
+    before, after = (_state(state) for state in (old, new))
+    return after if before == after or not before else f"{before} before, {after} now" if after else f"{before} before"
+
+
+def _state(state: TestState | None) -> str:
+    if state is None:
+        return ""
+    return f"{state.status} ({state.group}{', quarantined' if state.quarantined else ''})"
+
+
+def _passed(value: bool) -> str:
+    return "passed" if value else "not passed"
+
+
+def plan_lines(planned: Sequence[PlannedCheckpoint], issues: Sequence[RunIssue]) -> Iterator[StyledLine]:
+    for item in planned:
+        reason = f": {first_line(item.reason)}" if item.reason else ""
+        yield f"{item.action:14}  {one_line(item.submission.label)}{reason}", "dim" if item.reason is None else ""
+    for issue in issues:
+        yield f"{'not possible':14}  {one_line(issue.label)}: {first_line(issue.reason)}", "magenta"
+    counts = Counter(item.action for item in planned)
+    yield (
+        ", ".join(f"{count} to {name}" if name != "unchanged" else f"{count} {name}" for name, count in counts.items()),
+        "bold",
+    )

@@ -1,0 +1,1 @@
+"""Regrading: stored results against changed problems, with what changed for each test."""

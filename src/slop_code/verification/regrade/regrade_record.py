@@ -1,0 +1,105 @@
+"""Record of a regrade: `regrade.json`, beside the earlier results that it replaced."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from slop_code._io import write_atomic
+from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORD_FILE = "regrade.json"
+
+
+class ChangeKind(StrEnum):
+    NEW = "new"
+    GONE = "gone"
+    CHANGED = "changed"
+    """The test itself, or something that it may use."""
+    VERDICT = "verdict"
+    """Another status."""
+    GROUP = "group"
+    """Another group, or in quarantine before or now."""
+
+
+class How(StrEnum):
+    """The way in which a checkpoint got its present result."""
+
+    UNCHANGED = "unchanged"
+    GRADED = "graded again"
+    """From the stored evidence; nothing ran."""
+    EVALUATED = "evaluated again"
+    FIRST = "evaluated for the first time"
+    KEPT = "not regraded"
+    """The earlier result is in its place."""
+
+
+class TestState(Stored):
+    __test__ = False
+
+    status: Status
+    group: GroupType
+    quarantined: bool = False
+
+
+class RegradedTest(Stored):
+    __test__ = False
+
+    test: str
+    kinds: list[ChangeKind]
+    why: list[str]
+    old: TestState | None
+    """None: there was no such test."""
+    new: TestState | None
+
+
+class VerdictChange(Stored):
+    policy: str
+    old: bool
+    new: bool
+
+
+class RegradedCheckpoint(Stored):
+    problem: str
+    checkpoint: str
+    how: How
+    reason: str | None = None
+    """Why it was regraded, or why it could not be."""
+    verdicts: list[VerdictChange] = Field(default_factory=list)
+    tests: list[RegradedTest] = Field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        """Whether a test or a verdict counts otherwise than before."""
+        return bool(self.verdicts) or any(test.kinds != [ChangeKind.CHANGED] for test in self.tests)
+
+
+class RegradeRecord(Stored):
+    schema_version: Literal[1] = 1
+    label: str
+    finished: bool
+    """False: it was interrupted, and the same command completes it."""
+    slop_code: str
+    checkpoints: list[RegradedCheckpoint] = Field(default_factory=list)
+
+    @property
+    def differs(self) -> bool:
+        return any(checkpoint.differs for checkpoint in self.checkpoints)
+
+    @property
+    def failed(self) -> bool:
+        return any(checkpoint.how == How.KEPT for checkpoint in self.checkpoints)
+
+    def save(self, folder: Path) -> None:
+        write_atomic(folder / RECORD_FILE, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> RegradeRecord:
+        return load_stored(cls, folder / RECORD_FILE, "regrade the run again")
