@@ -36,13 +36,14 @@ if TYPE_CHECKING:
 
 LOCK = Path(__file__).with_name("scb-check.lock")
 DRIVER = Path(__file__).with_name("scb_check_driver.py")
+RULES = (LOCK, DRIVER, Path(__file__).with_name("sources.py"))
+"""Files that decide the figures of a submission."""
+
 PYTHON = ">=3.12"
 LIMITS = Limits(memory=2 << 30, processes=512, disk=64 << 20, output=8 << 20)
 TIMEOUT_S = 900.0
 MAX_LOG = 4 << 20
 SHOWN_PATHS = 5
-RULES = 1
-"""Part of the cache key: to be raised when the same sources would give other figures."""
 
 
 class FailedMeasurementError(InfrastructureError):
@@ -74,6 +75,7 @@ class ScbCheck:
             fact = str(error).partition("; ")[0]
             step = "install one, such as with `uv python install 3.12`"
             raise UsageError(f"scb-check needs Python 3.12 or newer: {fact}; {step}") from error
+        cache.uv.mkdir(exist_ok=True)  # mounted in every box of a judge
         with cache.session_folder() as folder:
             (folder / "tool").mkdir()
             shutil.copyfile(LOCK, folder / "tool" / "requirements.txt")
@@ -96,7 +98,7 @@ class ScbCheck:
         """The figures of a snapshot, from the cache where the same submission was measured before."""
         submission = open_submission(snapshot)
         tree = read_tree(submission)
-        key = digest_of([tree.digest, self.provenance().lock, hashlib.sha256(DRIVER.read_bytes()).hexdigest(), RULES])
+        key = digest_of([tree.digest, self.sandbox.name, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in RULES)])
 
         def build(entry: Path) -> None:
             if tree.over_limit is not None:
