@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -13,13 +13,22 @@ from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import Stored, load_stored
-from slop_code.quality.sources import Side
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUALITY_FILE = "quality.json"
 MEASURE_AGAIN = "measure it again with `slop-code metrics`"
 NO_FILES = "there are no source files that scb-check reads"
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
+
+
+class Side(StrEnum):
+    """The parts of a submission that are measured apart."""
+
+    IMPLEMENTATION = "implementation"
+    TESTS = "tests"
 
 
 class QualityFigures(Stored):
