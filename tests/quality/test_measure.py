@@ -16,7 +16,7 @@ from slop_code.cli.main import run
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import PreparedSubject
 from slop_code.quality.measure import LOCK, PYTHON, ScbCheck, locked_version
-from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, Quality, Side
+from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, CodePart, Quality
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 VERBOSE = """
@@ -88,12 +88,12 @@ def evaluation(make_problem, tmp_path):
     return checkpoint, ["eval", str(tmp_path / "run"), "--problems-dir", str(tmp_path / "problems"), "--metrics"]
 
 
-def sides(quality):
+def parts(quality):
     return quality.implementation, quality.tests
 
 
 def test_implementation_and_tests_are_measured_apart(plain):
-    own, tests = sides(plain)
+    own, tests = parts(plain)
 
     assert (own.files, own.functions, own.high_cc_functions, own.max_complexity) == (2, 3, 1, 15)
     assert own.source_lines == 30 + 10
@@ -142,7 +142,7 @@ def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission)
 
     steered = scb_check.measure(submission({**code, **STEERING}))
 
-    assert sides(steered) == sides(plain)
+    assert parts(steered) == parts(plain)
 
 
 @pytest.mark.parametrize("name", ["build", "dist", "env", "venv"])
@@ -186,7 +186,7 @@ def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check,
 
     quality = scb_check.measure(folder)
 
-    assert sides(quality) == (None, None)
+    assert parts(quality) == (None, None)
     assert set(quality.failures.values()) == {"the tree has more than 16 GiB, including holes in files"}
 
 
@@ -195,18 +195,18 @@ def test_odd_names_change_nothing(scb_check, plain, submission):
     (folder / "main.py").rename(folder / "ma\nin \x1b[31m.PY")
     os.rename(os.fsencode(folder / "lib"), os.fsencode(folder) + b"/-l\xff")
 
-    assert sides(scb_check.measure(folder)) == sides(plain)
+    assert parts(scb_check.measure(folder)) == parts(plain)
 
 
 def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission):
     empty = scb_check.measure(submission({"main.go": "package main\n", "README.md": "x"}, "go"))
     broken = scb_check.measure(submission({"main.py": "def f(:\n"}, "broken"))
 
-    assert sides(empty) == (None, None)
-    assert empty.reasons == dict.fromkeys(Side, NO_FILES)
+    assert parts(empty) == (None, None)
+    assert empty.reasons == dict.fromkeys(CodePart, NO_FILES)
     assert [(left.reason, left.files) for left in empty.left_out] == [("scb-check reads no Go", 1)]
-    assert sides(broken) == (None, None)
-    assert broken.failures == {Side.IMPLEMENTATION: "none of the files can be parsed"}
+    assert parts(broken) == (None, None)
+    assert broken.failures == {CodePart.IMPLEMENTATION: "none of the files can be parsed"}
 
 
 @pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "A.hs", "a.cpp"])
