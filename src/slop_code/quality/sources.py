@@ -37,14 +37,11 @@ UNREAD_LANGUAGES = {
     ".pyx": "Cython", ".r": "R", ".rb": "Ruby", ".scala": "Scala", ".sh": "shell", ".swift": "Swift", ".tsx": "TSX",
     ".mts": "TypeScript", ".cts": "TypeScript", ".vue": "Vue",
 }  # fmt: skip
-SKIPPED_BY_TOOL = frozenset(
-    {".git", ".venv", "venv", "env", ".env", "__pycache__", "build", "dist", "node_modules", "site-packages",
-     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox"}
+NOT_WRITTEN_BY_AGENTS = frozenset(
+    {".git", ".venv", ".env", "__pycache__", "node_modules", "site-packages", ".mypy_cache", ".pytest_cache",
+     ".ruff_cache", ".tox"}
 )  # fmt: skip
-"""Names of folders that scb-check never enters."""
-
-NOT_WRITTEN_BY_AGENTS = SKIPPED_BY_TOOL - {"build", "dist", "env", "venv"}
-"""Folders of installed packages and of tools. Code in the others counts, under another name."""
+"""Folders of installed packages and of tools. scb-check itself skips `build`, `dist`, `env` and `venv` as well."""
 
 TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
 TEST_FILE = re.compile(
@@ -100,7 +97,7 @@ def part_of(path: PurePosixPath) -> CodePart:
 
 
 def neutral_path(path: PurePosixPath, taken: dict[str, str]) -> str:
-    """The same path, as it decides about modules, except for names that scb-check or ast-grep would not read."""
+    """The same path, as it decides about modules, except for names that ast-grep might not read or print."""
     suffix = path.suffix.lower()
     stem = path.name[: -len(suffix)]
     ending = "_pyw.py" if suffix == ".pyw" else suffix  # ast-grep knows no .pyw
@@ -112,8 +109,7 @@ def neutral_path(path: PurePosixPath, taken: dict[str, str]) -> str:
 
 
 def _neutral_name(name: str) -> str:
-    plain = _PLAIN_NAME.fullmatch(name) and name not in SKIPPED_BY_TOOL
-    return name if plain else f"_{_short_digest(name)}"
+    return name if _PLAIN_NAME.fullmatch(name) else f"_{_short_digest(name)}"
 
 
 def _short_digest(text: str) -> str:
