@@ -116,7 +116,7 @@ def test_large_files_are_not_read(changed, monkeypatch):
         ("a", True, 0),
         ("c", False, 1),
     ]
-    assert changes.unread == 3
+    assert changes.unread == 2
     assert [*changes.files[0].diff()] == []
 
 

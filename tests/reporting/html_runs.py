@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tests.factories import result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import TestResult
@@ -23,6 +23,16 @@ def store(run: Path, checkpoints: Sequence[Sequence[TestResult] | str], problem:
         failed = {"infrastructure_failure_reason": tests, "tests": ()} if isinstance(tests, str) else {"tests": tests}
         stored = result(problem_name=problem, checkpoint_name=f"checkpoint_{number}", phases={"tests": 0.25}, **failed)
         stored.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
+    return run
+
+
+def store_snapshots(run: Path, snapshots: Sequence[Mapping[str, str | bytes] | None], problem: str = "words") -> Path:
+    """Files of the snapshot of each checkpoint; None for a checkpoint without a snapshot."""
+    for number, files in enumerate(snapshots, start=1):
+        for name, content in (files or {}).items():
+            path = run / problem / f"checkpoint_{number}" / "snapshot" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return run
 
 

@@ -113,7 +113,7 @@ class SnapshotChanges:
     lines_after: int
     files_after: int
     unread: int
-    """Text files of either snapshot that are not read. Their lines count nowhere, so the figures are incomplete."""
+    """Text files that are not read in one of the snapshots. Their lines count nowhere: the figures are incomplete."""
 
     def paths(self, kind: ChangeKind) -> tuple[str, ...]:
         return tuple(change.path for change in self.files if change.kind == kind)
@@ -190,8 +190,12 @@ def compare_files(
         lines_before=sum(file.lines for file in before.values()),
         lines_after=sum(file.lines for file in after.values()),
         files_after=len(after),
-        unread=sum(file.is_unread for file in (*before.values(), *after.values())),
+        unread=len(unread_paths(before) | unread_paths(after)),
     )
+
+
+def unread_paths(files: Mapping[bytes, SnapshotFile]) -> set[bytes]:
+    return {path for path, file in files.items() if file.is_unread}
 
 
 def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budget: StepBudget) -> FileChange:

@@ -1,0 +1,147 @@
+"""Code of a submission over checkpoints, for the report: figures of each snapshot, and diffs where tests broke."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from slop_code.quality.line_diff import StepBudget
+from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snapshot, unread_paths
+from slop_code.reporting.html.page_texts import escaped, name_of
+from slop_code.reporting.text import plural
+from slop_code.runs.run_layout import SNAPSHOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.quality.snapshot_diff import FileChange, SnapshotChanges, SnapshotFiles
+    from slop_code.runs.checkpoint_lines import CheckpointLine
+    from slop_code.runs.read_results import StoredCheckpoint
+
+MAX_REPORT_STEPS = 20_000_000
+"""Steps of all comparisons of a report, some 20 seconds; beyond them, files are compared roughly."""
+
+MAX_DIFFS_LENGTH = 2_000_000
+"""Characters of all packed diffs together; beyond it, lines and then files are left out."""
+
+MAX_DIFF_FILES = 100
+MAX_DIFF_LINES = 2_000
+MAX_FILE_DIFF_LINES = 400
+MAX_LINE_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointCode:
+    figures: dict[str, Any] | None = None
+    """None where no snapshot is recorded."""
+
+    diff: dict[str, Any] | None = None
+    """Since the checkpoint at which the tests that broke here passed; None where none broke, or nothing is recorded."""
+
+
+@dataclass(slots=True)
+class CodeHistory:
+    """Snapshots that the next checkpoint is compared with; each snapshot is read once."""
+
+    last: CheckpointLine | None = None
+    files: SnapshotFiles | None = None
+    """Of the last checkpoint."""
+
+    judged: SnapshotFiles | None = None
+    """Of the last checkpoint with a verdict, with which tests are compared."""
+
+    def add(self, entry: StoredCheckpoint, steps: StepBudget) -> CheckpointCode:
+        line = entry.line
+        if self.last is None or self.last.problem != line.problem:
+            self.last, self.files, self.judged = None, None, None
+        before = self._before(line)
+        files = read_snapshot(entry.folder / SNAPSHOT) if entry.folder is not None else None
+        code = CheckpointCode()
+        if files is not None:
+            changes = None if before is None else compared(before, files, steps)
+            code = CheckpointCode(figures(files, changes), self._diff(line, files, before, changes, steps))
+        self.last, self.files = line, files
+        if line.state == "evaluated":
+            self.judged = files
+        return code
+
+    def _before(self, line: CheckpointLine) -> SnapshotFiles | None:
+        """Of the checkpoint directly before this one. Before the first one there is nothing."""
+        if line.order == 1:
+            return {}
+        return self.files if self.last is not None and self.last.order == line.order - 1 else None
+
+    def _diff(
+        self,
+        line: CheckpointLine,
+        files: SnapshotFiles,
+        before: SnapshotFiles | None,
+        changes: SnapshotChanges | None,
+        steps: StepBudget,
+    ) -> dict[str, Any] | None:
+        if line.regressions is None or not line.regressions.introduced or self.judged is None:
+            return None
+        if changes is None or before is not self.judged:
+            changes = compared(self.judged, files, steps)
+        return diff_data(changes)
+
+
+def compared(before: SnapshotFiles, after: SnapshotFiles, steps: StepBudget) -> SnapshotChanges:
+    own = StepBudget(min(MAX_STEPS, steps.left))
+    given = own.left
+    changes = compare_files(before, after, own)
+    steps.take(given - own.left)
+    return changes
+
+
+def figures(files: SnapshotFiles, changes: SnapshotChanges | None) -> dict[str, Any]:
+    """`changes`: since the checkpoint before, if its snapshot is recorded."""
+    unread = changes.unread if changes else len(unread_paths(files))
+    notes = [f"{plural(unread, 'file')} too large to count"] if unread else []
+    notes += [f"{plural(changes.rough, 'file')} compared roughly"] if changes and changes.rough else []
+    return {
+        "files": len(files),
+        "lines": sum(file.lines for file in files.values()),
+        "added": changes.lines_added if changes else None,
+        "removed": changes.lines_removed if changes else None,
+        "churn": changes.churn if changes else None,
+        "incomplete": "; ".join(notes) or None,
+    }
+
+
+def diff_data(changes: SnapshotChanges) -> dict[str, Any]:
+    """Files in the order of their paths, each with as many lines of its diff as there is room for."""
+    left, files = MAX_DIFF_LINES, []
+    for change in changes.files[:MAX_DIFF_FILES]:
+        shown = file_diff(change, min(left, MAX_FILE_DIFF_LINES))
+        left -= len(shown["lines"])
+        files.append(shown)
+    return {"files": files, "left_out": max(0, len(changes.files) - MAX_DIFF_FILES)}
+
+
+def file_diff(change: FileChange, limit: int) -> dict[str, Any]:
+    lines = list(change.diff())
+    note = "binary" if change.is_binary else "too large to compare" if change.is_unread else None
+    return {
+        "name": name_of(change.path),
+        "kind": change.kind,
+        "added": change.lines_added,
+        "removed": change.lines_removed,
+        "note": "compared roughly" if change.is_rough else note,
+        "lines": [cut(line) for line in lines[:limit]],
+        "left_out": max(0, len(lines) - limit),
+    }
+
+
+def cut(line: str) -> str:
+    rest = len(line) - MAX_LINE_LENGTH
+    shown = escaped(line[:MAX_LINE_LENGTH])
+    return shown if rest <= 0 else f"{shown} [... {rest} characters]"
+
+
+def smaller_diffs(diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The diff itself, without the lines, and without the files."""
+    yield diff
+    bare = [{**file, "lines": [], "left_out": file["left_out"] + len(file["lines"])} for file in diff["files"]]
+    yield {**diff, "files": bare}
+    yield {"files": [], "left_out": len(bare) + diff["left_out"]}
