@@ -88,7 +88,7 @@ def test_what_is_missing_of_a_diff_is_said(opened):
     dialog = open_test(page, "a", "checkpoint_2")
     expect(dialog.get_by_text("Not recorded: a snapshot is missing or cannot be read.")).to_be_visible()
     dialog = open_test(page, "a", "checkpoint_5")
-    expect(dialog.get_by_text("201 lines of the diff left out here.").first).to_be_visible()
+    expect(dialog.get_by_text("201 lines left out here.").first).to_be_visible()
     expect(dialog.get_by_text("22 files left out here.")).to_be_visible()
     expect(dialog.locator(".code-diff summary")).to_have_count(100)
 

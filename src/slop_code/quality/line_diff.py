@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,8 +17,7 @@ _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Lines that both versions have, at these positions from 0."""
 
     before: int
@@ -78,16 +77,18 @@ def common_ends(before: Sequence[bytes], after: Sequence[bytes]) -> tuple[int, i
 
 
 def _blocks(head: int, pairs: Sequence[Pair], tail: int, sizes: Pair) -> list[Block]:
-    blocks = [Block(0, 0, head)] if head else []
-    for before, after in pairs:
-        last = blocks[-1] if blocks else Block(0, 0, 0)
-        if (before, after) == (last.before + last.size, last.after + last.size):
-            blocks[-1:] = [Block(last.before, last.after, last.size + 1)]
-        else:
-            blocks.append(Block(before, after, 1))
-    if tail:
-        blocks.append(Block(sizes[0] - tail, sizes[1] - tail, tail))
-    return blocks
+    """Pairs that follow each other, or follow the head, are one block."""
+    blocks: list[Block] = []
+    before = after = 0
+    size = head
+    for x, y in pairs:
+        if x != before + size or y != after + size:
+            blocks.append(Block(before, after, size))
+            before, after, size = x, y, 0
+        size += 1
+    blocks.append(Block(before, after, size))
+    blocks.append(Block(sizes[0] - tail, sizes[1] - tail, tail))
+    return [block for block in blocks if block.size]
 
 
 def _common_pairs(before: Sequence[bytes], after: Sequence[bytes], budget: StepBudget) -> list[Pair] | None:

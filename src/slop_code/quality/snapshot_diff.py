@@ -20,7 +20,7 @@ from slop_code.quality.line_diff import (
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.execution.submission import TreeEntry
@@ -61,14 +61,8 @@ class SnapshotFile:
     data: bytes | None = field(default=None, repr=False)
     """None where the file is not read: too large, or not readable."""
 
-    @property
-    def text(self) -> bytes:
-        """Empty for a file without lines that can be counted."""
-        return b"" if self.is_binary or self.data is None else self.data
-
-    @property
-    def lines(self) -> int:
-        return self.text.count(b"\n") + (self.text[-1:] not in (b"", b"\n"))
+    lines: int = 0
+    """None of a binary file, nor of one that is not read."""
 
     @property
     def is_unread(self) -> bool:
@@ -93,13 +87,14 @@ class FileChange:
     """Whether the comparison took too many steps, so that all lines between the first and the last difference count
     as replaced."""
 
-    versions: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
+    versions: tuple[Sequence[bytes], Sequence[bytes]] = field(default=((), ()), repr=False)
+    """Lines before and after."""
+
     blocks: tuple[Block, ...] = field(default=(), repr=False)
 
     def diff(self) -> Iterator[str]:
         """Hunks of a unified diff; nothing of a binary file or one that is not read."""
-        before, after = map(split_lines, self.versions)
-        return unified_lines(before, after, self.blocks)
+        return unified_lines(*self.versions, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +170,8 @@ def _read_file(entry: TreeEntry, limit: int) -> SnapshotFile:
         return SnapshotFile(entry.info.st_size)
     is_binary = b"\0" in os.pread(entry.descriptor, HEAD_BYTES, 0)
     data = b"".join(entry.content()) if entry.size <= limit else None
-    if data is not None and not is_binary and data.count(b"\n") > MAX_FILE_LINES:
-        data = None
-    return SnapshotFile(entry.size, is_binary, data)
+    lines = 0 if data is None or is_binary else data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
+    return SnapshotFile(entry.size, is_binary, data, lines) if lines <= MAX_FILE_LINES else SnapshotFile(entry.size)
 
 
 def compare_files(
@@ -203,8 +197,7 @@ def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budge
     present = [file for file in (old, new) if file is not None]
     if any(file.is_unread for file in present):
         return FileChange(path, kind, is_unread=True)
-    versions = old.text if old else b"", new.text if new else b""
-    before, after = map(split_lines, versions)
+    before, after = _lines_of(old), _lines_of(new)
     own = StepBudget(min(MAX_FILE_STEPS, budget.left))
     given = own.left
     exact = matching_blocks(before, after, own)
@@ -218,6 +211,10 @@ def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budge
         lines_removed=len(before) - kept,
         is_binary=any(file.is_binary for file in present),
         is_rough=exact is None,
-        versions=versions,
+        versions=(before, after),
         blocks=tuple(blocks),
     )
+
+
+def _lines_of(file: SnapshotFile | None) -> list[bytes]:
+    return split_lines(file.data) if file and file.data and not file.is_binary else []

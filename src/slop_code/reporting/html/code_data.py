@@ -22,7 +22,8 @@ MAX_REPORT_STEPS = 20_000_000
 """Steps of all comparisons of a report, some 20 seconds; beyond them, files are compared roughly."""
 
 MAX_DIFFS_LENGTH = 2_000_000
-"""Characters of all packed diffs together; beyond it, lines and then files are left out."""
+"""Characters of all packed diffs together. From the first one that does not fit, only files and counts are stored, and
+without room for these nothing."""
 
 MAX_DIFF_FILES = 100
 MAX_DIFF_LINES = 2_000
@@ -35,7 +36,7 @@ class CheckpointCode:
     figures: dict[str, Any] | None = None
     """None where no snapshot is recorded."""
 
-    diff: dict[str, Any] | None = None
+    broke: SnapshotChanges | None = None
     """Since the checkpoint at which the tests that broke here passed; None where none broke, or nothing is recorded."""
 
 
@@ -59,7 +60,10 @@ class CodeHistory:
         code = CheckpointCode()
         if files is not None:
             changes = None if before is None else compared(before, files, steps)
-            code = CheckpointCode(figures(files, changes), self._diff(line, files, before, changes, steps))
+            broke = None
+            if line.regressions is not None and line.regressions.introduced and self.judged is not None:
+                broke = changes if before is self.judged else compared(self.judged, files, steps)
+            code = CheckpointCode(figures(files, changes), broke)
         self.last, self.files = line, files
         if line.state == "evaluated":
             self.judged = files
@@ -70,20 +74,6 @@ class CodeHistory:
         if line.order == 1:
             return {}
         return self.files if self.last is not None and self.last.order == line.order - 1 else None
-
-    def _diff(
-        self,
-        line: CheckpointLine,
-        files: SnapshotFiles,
-        before: SnapshotFiles | None,
-        changes: SnapshotChanges | None,
-        steps: StepBudget,
-    ) -> dict[str, Any] | None:
-        if line.regressions is None or not line.regressions.introduced or self.judged is None:
-            return None
-        if changes is None or before is not self.judged:
-            changes = compared(self.judged, files, steps)
-        return diff_data(changes)
 
 
 def compared(before: SnapshotFiles, after: SnapshotFiles, steps: StepBudget) -> SnapshotChanges:
@@ -109,18 +99,17 @@ def figures(files: SnapshotFiles, changes: SnapshotChanges | None) -> dict[str, 
     }
 
 
-def diff_data(changes: SnapshotChanges) -> dict[str, Any]:
-    """Files in the order of their paths, each with as many lines of its diff as there is room for."""
-    left, files = MAX_DIFF_LINES, []
+def diff_data(changes: SnapshotChanges, limit: int) -> dict[str, Any]:
+    """Files in the order of their paths, each with its diff while there are lines left of the limit."""
+    left, files = limit, []
     for change in changes.files[:MAX_DIFF_FILES]:
-        shown = file_diff(change, min(left, MAX_FILE_DIFF_LINES))
-        left -= len(shown["lines"])
-        files.append(shown)
+        files.append(file_diff(change, min(left, MAX_FILE_DIFF_LINES)))
+        left -= line_count(files[-1]["text"])
     return {"files": files, "left_out": max(0, len(changes.files) - MAX_DIFF_FILES)}
 
 
 def file_diff(change: FileChange, limit: int) -> dict[str, Any]:
-    lines = list(change.diff())
+    diff = list(change.diff()) if limit else []
     note = "binary" if change.is_binary else "too large to compare" if change.is_unread else None
     return {
         "name": name_of(change.path),
@@ -128,20 +117,23 @@ def file_diff(change: FileChange, limit: int) -> dict[str, Any]:
         "added": change.lines_added,
         "removed": change.lines_removed,
         "note": "compared roughly" if change.is_rough else note,
-        "lines": [cut(line) for line in lines[:limit]],
-        "left_out": max(0, len(lines) - limit),
+        "text": escaped("\n".join(map(cut, diff[:limit]))),
+        "left_out": max(0, len(diff) - limit) if limit else change.lines_added + change.lines_removed,
     }
 
 
 def cut(line: str) -> str:
     rest = len(line) - MAX_LINE_LENGTH
-    shown = escaped(line[:MAX_LINE_LENGTH])
-    return shown if rest <= 0 else f"{shown} [... {rest} characters]"
+    return line if rest <= 0 else f"{line[:MAX_LINE_LENGTH]} [... {rest} characters]"
 
 
 def smaller_diffs(diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The diff itself, without the lines, and without the files."""
     yield diff
-    bare = [{**file, "lines": [], "left_out": file["left_out"] + len(file["lines"])} for file in diff["files"]]
+    bare = [{**file, "text": "", "left_out": file["left_out"] + line_count(file["text"])} for file in diff["files"]]
     yield {**diff, "files": bare}
     yield {"files": [], "left_out": len(bare) + diff["left_out"]}
+
+
+def line_count(text: str) -> int:
+    return text.count("\n") + 1 if text else 0

@@ -42,6 +42,8 @@ class PageParts:
     limit: int = MAX_PARTS_LENGTH
     packed: dict[str, str] = field(default_factory=dict)
     size: int = 0
+    is_full: bool = False
+    """Whether the first version of a part did not fit."""
 
     def add(self, name: str, versions: Iterable[Any]) -> None:
         """The first version that fits, each smaller than the one before; else the last."""
@@ -49,6 +51,7 @@ class PageParts:
             packed = pack(version)
             if self.size + len(packed) <= self.limit:
                 break
+            self.is_full = True
         self.packed[name] = packed
         self.size += len(packed)
 

@@ -9,7 +9,14 @@ from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.quality.line_diff import StepBudget
-from slop_code.reporting.html.code_data import MAX_DIFFS_LENGTH, MAX_REPORT_STEPS, CodeHistory, smaller_diffs
+from slop_code.reporting.html.code_data import (
+    MAX_DIFF_LINES,
+    MAX_DIFFS_LENGTH,
+    MAX_REPORT_STEPS,
+    CodeHistory,
+    diff_data,
+    smaller_diffs,
+)
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.resource_text import resource_text
@@ -86,8 +93,9 @@ def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Re
         code = history.add(entry, parts.steps)
         add_checkpoint(problem, entry, policies)
         problem.checkpoints[-1]["code"] = code.figures
-        if code.diff is not None:
-            parts.diffs.add(f"{part_name}/diff", smaller_diffs(code.diff))
+        if code.broke is not None:
+            diff = diff_data(code.broke, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
+            parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
         if entry.results is not None:
             parts.texts.add(part_name, smaller_versions(part_of(entry.results, list(problem.rows))))
     return {"name": name_of(run.name), "problems": [problem_data(problem) for problem in problems.values()]}

@@ -10,11 +10,13 @@ slop.codeDiff = (() => {
   const look = (line) => LOOKS[line[0]] ?? null;
 
   /** The first character of a line is its sign, so that colours only repeat what the text says. */
-  const lines = ({ name, lines: all }) =>
+  const lines = ({ name, text }) =>
     h(
       "pre",
       { class: "long", tabindex: 0, role: "region", "aria-label": `Changes of ${name}` },
-      all.map((line, number) => [number ? "\n" : null, look(line) ? h("span", { class: look(line) }, line) : line]),
+      text
+        .split("\n")
+        .map((line, number) => [number ? "\n" : null, look(line) ? h("span", { class: look(line) }, line) : line]),
     );
 
   function file(change, number) {
@@ -28,8 +30,8 @@ slop.codeDiff = (() => {
     const folded = h(
       "details",
       h("summary", h("code", change.name), ` ${facts.filter(Boolean).join(", ")}`),
-      change.lines.length > 0 && lines(change),
-      change.left_out > 0 && h("p", { class: "dim" }, `${plural(change.left_out, "line")} of the diff left out here.`),
+      change.text && lines(change),
+      change.left_out > 0 && h("p", { class: "dim" }, `${plural(change.left_out, "line")} left out here.`),
     );
     folded.open = number < MAX_OPEN;
     return folded;
