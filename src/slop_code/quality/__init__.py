@@ -1,1 +1,1 @@
-"""Quality of submissions' code, and changes between checkpoints."""
+"""Code quality of submissions: figures beside the verdicts, never part of them."""
