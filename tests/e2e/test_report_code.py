@@ -10,7 +10,8 @@ from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
 from tests.e2e.browser import grave_faults, scrolls_sideways
 from tests.factories import case
-from tests.reporting.html_runs import store, store_snapshots
+from tests.marks import in_proof
+from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots
 
 pytestmark = pytest.mark.e2e
 
@@ -128,6 +129,30 @@ def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
     assert grave_faults(page) == []
     lines.scroll_into_view_if_needed()
     picture(page, f"trends-{width}", whole=True)
+
+
+@pytest.mark.parametrize("width", [1400, *in_proof(390)])
+def test_quality_over_checkpoints_is_shown_with_its_gaps(opened, tmp_path, picture, width):
+    for number in (1, 3):
+        folder = tmp_path / f"run/words/checkpoint_{number}"
+        folder.mkdir(parents=True)
+        quality(implementation=MEASURED.model_copy(update={"verbosity": number / 10})).save(folder)
+    page = opened([[case("a")]] * 3, [FIRST, SECOND, THIRD], CHARTS, width=width)
+    titles = page.get_by_role("heading", level=3).all_inner_texts()
+    assert titles[6:] == ["Verbosity and erosion", "Source lines"]
+    chart = page.get_by_role("img").nth(6)
+    assert "verbosity from 10.0% to 30.0%; erosion from 50.0% to 50.0%" in chart.get_attribute("aria-label")
+    card = page.locator(".card", has=page.get_by_role("heading", name="Verbosity and erosion", exact=True))
+    card.get_by_text("Figures as a table").click()
+    assert [row.split("\t") for row in card.locator("tbody tr").all_inner_texts()] == [
+        ["checkpoint_1", "10.0%", "50.0%", "0.0%"],
+        ["checkpoint_2", "–", "–", "–"],
+        ["checkpoint_3", "30.0%", "50.0%", "0.0%"],
+    ]
+    assert not scrolls_sideways(page)
+    assert grave_faults(page) == []
+    chart.scroll_into_view_if_needed()
+    picture(page, f"quality-{width}", whole=True)
 
 
 def test_without_snapshots_the_code_is_not_recorded(opened):

@@ -9,7 +9,8 @@ import pytest
 
 from slop_code.quality import snapshot_diff
 from slop_code.quality.line_diff import StepBudget
-from slop_code.quality.snapshot_diff import DERIVED_FOLDERS, changes_between, compare_files, read_snapshot
+from slop_code.quality.snapshot_diff import changes_between, compare_files, read_snapshot
+from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 
 
 def write(folder, files):
@@ -59,14 +60,14 @@ def test_lines_of_both_snapshots_are_counted(changed):
     assert (changes.lines_before, changes.lines_after, changes.files_after, changes.unread) == (3, 2, 3, 0)
 
 
-@pytest.mark.parametrize("name", sorted(DERIVED_FOLDERS))
-def test_derived_folders_are_left_out_at_any_depth(changed, name):
+@pytest.mark.parametrize("name", sorted(NOT_WRITTEN_BY_AGENTS))
+def test_folders_of_packages_and_tools_are_left_out_at_any_depth(changed, name):
     changes = changed({"main.py": "1\n"}, {"main.py": "1\n", f"{name}/x.py": "1\n", f"a/{name}/b/x.py": "1\n"})
     assert changes.files == ()
 
 
-def test_a_file_with_the_name_of_a_derived_folder_counts(changed):
-    assert changed({}, {"venv": "1\n"}).paths("added") == ("venv",)
+def test_a_file_with_the_name_of_such_a_folder_counts(changed):
+    assert changed({}, {"node_modules": "1\n"}).paths("added") == ("node_modules",)
 
 
 def test_binary_files_have_no_lines(changed):

@@ -17,6 +17,7 @@ from slop_code.quality.line_diff import (
     split_lines,
     unified_lines,
 )
+from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
@@ -25,17 +26,8 @@ if TYPE_CHECKING:
 
     from slop_code.execution.submission import TreeEntry
 
-DERIVED_FOLDERS = frozenset(
-    {
-        *(".git", ".hg", ".svn"),
-        *(".venv", "venv", "node_modules", "site-packages"),
-        *("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox"),
-    }
-)
-"""Names of folders that programs fill: version control, installed packages, caches. They are left out at any depth."""
-
 MAX_FILES = 5_000
-"""Files, folders and links outside of derived folders; a snapshot with more of them is not measured."""
+"""Files, folders and links outside of the folders of packages and tools; a snapshot with more is not measured."""
 
 MAX_FILE_BYTES = 1 << 20
 MAX_FILE_LINES = 50_000
@@ -143,8 +135,9 @@ def changes_between(before: Path | None, after: Path) -> SnapshotChanges | None:
 
 
 def read_snapshot(folder: Path) -> SnapshotFiles | None:
-    """The regular files outside of derived folders; None for a snapshot that is missing, unreadable or beyond limits.
+    """The regular files outside of the folders of packages and tools.
 
+    None for a snapshot that is missing, cannot be read or is beyond the limits.
     A link is never followed, not even where the snapshot itself is one: it may lead out of the run.
     """
     if os.path.islink(folder):
@@ -152,7 +145,7 @@ def read_snapshot(folder: Path) -> SnapshotFiles | None:
     files: SnapshotFiles = {}
     left = MAX_SNAPSHOT_BYTES
     try:
-        walk = walk_tree(folder, RESERVED, frozenset(map(os.fsencode, DERIVED_FOLDERS)))
+        walk = walk_tree(folder, RESERVED, frozenset(map(os.fsencode, NOT_WRITTEN_BY_AGENTS)))
         for count, entry in enumerate(walk, start=1):
             if count > MAX_FILES:
                 return None

@@ -46,6 +46,9 @@ SKIPPED_BY_TOOL = frozenset(
 NOT_WRITTEN_BY_AGENTS = SKIPPED_BY_TOOL - {"build", "dist", "env", "venv"}
 """Folders of installed packages and of tools. Code in the others counts, under another name."""
 
+IN_TOOL_FOLDER = "in a folder of installed packages or of tools"
+"""The reason for files that are no part of the submission's own code."""
+
 TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
 TEST_FILE = re.compile(
     r"conftest\.pyw?|tests?\.pyw?|test_.*|.*_(?:test|tests|spec)\.[^.]+|.*[.-](?:test|spec)\.[^.]+|.+(?:Test|Tests|Spec)\.hs"
@@ -122,7 +125,7 @@ def _short_digest(text: str) -> str:
 
 def _reason_against(entry: TreeEntry, path: PurePosixPath, sources: Sources) -> str | None:
     if not NOT_WRITTEN_BY_AGENTS.isdisjoint(path.parts[:-1]):
-        return "in a folder of installed packages or of tools"
+        return IN_TOOL_FOLDER
     if language := UNREAD_LANGUAGES.get(path.suffix.lower()):
         return f"scb-check reads no {language}"
     if entry.kind != stat.S_IFREG:

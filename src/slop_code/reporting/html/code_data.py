@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from slop_code.errors import ResultError
 from slop_code.quality.line_diff import StepBudget
+from slop_code.quality.quality_record import QUALITY_FILE, Quality, Side
 from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snapshot, unread_paths
-from slop_code.reporting.html.page_texts import escaped, name_of
+from slop_code.quality.sources import IN_TOOL_FOLDER
+from slop_code.reporting.html.page_texts import escaped, name_of, short
 from slop_code.reporting.text import plural
 from slop_code.runs.run_layout import SNAPSHOT
 
@@ -29,12 +32,13 @@ MAX_DIFF_FILES = 100
 MAX_DIFF_LINES = 2_000
 MAX_FILE_DIFF_LINES = 400
 MAX_LINE_LENGTH = 300
+SHOWN = {"verbosity", "erosion", "cog_erosion", "source_lines", "max_complexity"}
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointCode:
     figures: dict[str, Any] | None = None
-    """None where no snapshot is recorded."""
+    """None where nothing is recorded."""
 
     broke: SnapshotChanges | None = None
     """Since the checkpoint at which the tests that broke here passed; None where none broke, or nothing is recorded."""
@@ -57,17 +61,15 @@ class CodeHistory:
             self.last, self.files, self.judged = None, None, None
         before = self._before(line)
         files = read_snapshot(entry.folder / SNAPSHOT) if entry.folder is not None else None
-        code = CheckpointCode()
+        changes = broke = None
         if files is not None:
             changes = None if before is None else compared(before, files, steps)
-            broke = None
             if line.regressions is not None and line.regressions.introduced and self.judged is not None:
                 broke = changes if before is self.judged else compared(self.judged, files, steps)
-            code = CheckpointCode(figures(files, changes), broke)
         self.last, self.files = line, files
         if line.state == "evaluated":
             self.judged = files
-        return code
+        return CheckpointCode(figures(snapshot_figures(files, changes), quality_figures(entry)), broke)
 
     def _before(self, line: CheckpointLine) -> SnapshotFiles | None:
         """Of the checkpoint directly before this one. Before the first one there is nothing."""
@@ -84,19 +86,48 @@ def compared(before: SnapshotFiles, after: SnapshotFiles, steps: StepBudget) -> 
     return changes
 
 
-def figures(files: SnapshotFiles, changes: SnapshotChanges | None) -> dict[str, Any]:
+Figures = tuple[dict[str, Any], list[str]]
+"""Values by name, and the reasons why some of them are incomplete."""
+
+
+def figures(*parts: Figures) -> dict[str, Any] | None:
+    values = {name: value for part, _ in parts for name, value in part.items()}
+    notes = "; ".join(note for _, notes in parts for note in notes)
+    return {**values, "incomplete": short(notes) or None} if values or notes else None
+
+
+def snapshot_figures(files: SnapshotFiles | None, changes: SnapshotChanges | None) -> Figures:
     """`changes`: since the checkpoint before, if its snapshot is recorded."""
+    if files is None:
+        return {}, []
     unread = changes.unread if changes else len(unread_paths(files))
     notes = [f"{plural(unread, 'file')} too large to count"] if unread else []
     notes += [f"{plural(changes.rough, 'file')} compared roughly"] if changes and changes.rough else []
     return {
-        "files": len(files),
         "lines": sum(file.lines for file in files.values()),
         "added": changes.lines_added if changes else None,
         "removed": changes.lines_removed if changes else None,
         "churn": changes.churn if changes else None,
-        "incomplete": "; ".join(notes) or None,
-    }
+    }, notes
+
+
+def quality_figures(entry: StoredCheckpoint) -> Figures:
+    """Figures of both sides, where `slop-code metrics` measured the submission of the result."""
+    if entry.folder is None:
+        return {}, []
+    try:
+        quality = Quality.load(entry.folder)
+    except ResultError:
+        return {}, [f"{QUALITY_FILE} cannot be read"]
+    if quality is None:
+        return {}, []
+    if entry.results is not None and quality.submission != entry.results.provenance.digests.submission:
+        return {}, [f"{QUALITY_FILE} is of another submission"]
+    notes = [f"no figures of the {side}: {reason}" for side, reason in quality.failures.items()]
+    left_out = [part for part in quality.left_out if part.reason != IN_TOOL_FOLDER]
+    notes += [f"{plural(part.files, 'source file')} not measured: {part.reason}" for part in left_out]
+    sides = {Side.IMPLEMENTATION: quality.implementation, Side.TESTS: quality.tests}
+    return {side.value: measured.model_dump(include=SHOWN) for side, measured in sides.items() if measured}, notes
 
 
 def diff_data(changes: SnapshotChanges, limit: int) -> dict[str, Any]:

@@ -3,41 +3,52 @@
 
 slop.code = (() => {
   const MARK = " *"; // after the name of a checkpoint whose figures are incomplete
+  const SIDES = ["implementation", "tests"];
 
   const isIncomplete = ({ code }) => Boolean(code?.incomplete);
-  const isKnown = ({ series }) => series.some(({ values }) => values.some((value) => value !== null));
+  const isKnown = ({ values }) => values.some((value) => value !== null);
 
   function figures({ checkpoints }) {
     const labels = checkpoints.map((checkpoint) => checkpoint.name + (isIncomplete(checkpoint) ? MARK : ""));
-    const values = (key) => checkpoints.map(({ code }) => code?.[key] ?? null);
-    const shares = (key) => values(key).map((value) => (value === null ? null : 100 * value));
-    const lines = { labels, unit: "lines", whole: true, gaps: true };
+    const series = (name, colour, pick, factor = 1) => {
+      const value = ({ code }) => (code ? pick(code) : null) ?? null;
+      const values = checkpoints.map(value).map((value) => (value === null ? null : factor * value));
+      return { name, colour: `--${colour}`, values };
+    };
+    const chart = (title, unit, ...all) => ({ title, unit, labels, kind: "line", gaps: true, series: all });
+    const quality = (title, side) =>
+      chart(
+        title,
+        "%",
+        series("verbosity", "series-0", (code) => code[side]?.verbosity, 100),
+        series("erosion", "series-1", (code) => code[side]?.erosion, 100),
+        series("cog_erosion", "series-2", (code) => code[side]?.cog_erosion, 100),
+      );
+    const ofSides = (key) => SIDES.map((side, number) => series(side, `series-${number}`, (code) => code[side]?.[key]));
     const all = [
+      { ...chart("Lines", "lines", series("lines", "series-0", ({ lines }) => lines)), whole: true },
       {
-        ...lines,
-        title: "Lines",
-        kind: "line",
-        series: [{ name: "lines", colour: "--series-0", values: values("lines") }],
-      },
-      {
-        ...lines,
-        title: "Lines added and removed",
+        ...chart(
+          "Lines added and removed",
+          "lines",
+          series("added", "passed", ({ added }) => added),
+          series("removed", "failed", ({ removed }) => removed),
+        ),
         kind: "bar",
-        series: [
-          { name: "added", colour: "--passed", values: values("added") },
-          { name: "removed", colour: "--failed", values: values("removed") },
-        ],
+        whole: true,
       },
-      {
-        labels,
-        title: "Churn: lines added and removed, of the lines before",
-        kind: "line",
-        unit: "%",
-        gaps: true,
-        series: [{ name: "churn", colour: "--series-1", values: shares("churn") }],
-      },
+      chart(
+        "Churn: lines added and removed, of the lines before",
+        "%",
+        series("churn", "series-1", ({ churn }) => churn, 100),
+      ),
+      quality("Verbosity and erosion", "implementation"),
+      quality("Verbosity and erosion of the submission's own tests", "tests"),
+      { ...chart("Source lines", "lines", ...ofSides("source_lines")), whole: true },
+      { ...chart("Largest complexity of a function", "complexity", ...ofSides("max_complexity")), whole: true },
     ];
-    return all.filter(isKnown);
+    const known = all.map((figure) => ({ ...figure, series: figure.series.filter(isKnown) }));
+    return known.filter(({ series }) => series.length);
   }
 
   /** Why figures of checkpoints are incomplete. */
