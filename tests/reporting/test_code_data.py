@@ -14,7 +14,7 @@ from slop_code.reporting.html import run_data
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
 from tests.factories import case
-from tests.reporting.html_runs import quality, store, store_snapshots, unpacked
+from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots, unpacked
 
 PASSES, BREAKS = [case("a"), case("b")], [case("a", "failed"), case("b")]
 
