@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import ResultError
 from slop_code.quality.line_diff import StepBudget
-from slop_code.quality.quality_record import QUALITY_FILE, Quality, Side
+from slop_code.quality.quality_record import QUALITY_FILE, Quality
 from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snapshot, unread_paths
 from slop_code.quality.sources import IN_TOOL_FOLDER
 from slop_code.reporting.html.page_texts import escaped, name_of, short
@@ -126,8 +126,8 @@ def quality_figures(entry: StoredCheckpoint) -> Figures:
     notes = [f"no figures of the {side}: {reason}" for side, reason in quality.failures.items()]
     left_out = [part for part in quality.left_out if part.reason != IN_TOOL_FOLDER]
     notes += [f"{plural(part.files, 'source file')} not measured: {part.reason}" for part in left_out]
-    sides = {Side.IMPLEMENTATION: quality.implementation, Side.TESTS: quality.tests}
-    return {side.value: measured.model_dump(include=SHOWN) for side, measured in sides.items() if measured}, notes
+    sides = {"implementation": quality.implementation, "tests": quality.tests}
+    return {side: measured.model_dump(include=SHOWN) for side, measured in sides.items() if measured}, notes
 
 
 def diff_data(changes: SnapshotChanges, limit: int) -> dict[str, Any]:
