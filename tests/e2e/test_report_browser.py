@@ -313,7 +313,7 @@ def test_nobody_is_kept_out(report, visit, picture, view, scheme):
 def test_charts_have_labels_and_tables(report, visit):
     page = visit(report, VIEWS["charts"])
     charts = page.get_by_role("img")
-    assert charts.count() == 3
+    assert charts.count() == 6
     assert "Functionality from 100% to 62.5%" in charts.first.get_attribute("aria-label")
     page.get_by_text("Figures as a table").first.click()
     rows = page.get_by_role("region", name="Figures: Tests that passed, by group").get_by_role("row").all_inner_texts()

@@ -8,10 +8,11 @@ import json
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
+from slop_code.quality.quality_record import Quality, QualityFigures
 from tests.factories import result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import TestResult
@@ -24,6 +25,29 @@ def store(run: Path, checkpoints: Sequence[Sequence[TestResult] | str], problem:
         stored = result(problem_name=problem, checkpoint_name=f"checkpoint_{number}", phases={"tests": 0.25}, **failed)
         stored.save(run / problem / f"checkpoint_{number}" / "evaluation.json")
     return run
+
+
+def store_snapshots(run: Path, snapshots: Sequence[Mapping[str, str | bytes] | None], problem: str = "words") -> Path:
+    """Files of the snapshot of each checkpoint; None for a checkpoint without a snapshot."""
+    for number, files in enumerate(snapshots, start=1):
+        for name, content in (files or {}).items():
+            path = run / problem / f"checkpoint_{number}" / "snapshot" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return run
+
+
+MEASURED = QualityFigures(
+    verbosity=0.25, erosion=0.5, cog_erosion=0.0, source_lines=40, max_complexity=None, files=1, functions=2,
+    high_cc_functions=0, high_cog_functions=0, flagged_lines=10, clone_lines=0, languages={"python": 1},
+)  # fmt: skip
+
+
+def quality(**fields: Any) -> Quality:
+    """The record of the submission that `store` writes results of."""
+    made_by = {"scb_check": "0.2.0", "lock": "0", "python": "3.12.1", "sandbox": "bubblewrap", "slop_code": "0.1.0"}
+    digest = result().provenance.digests.submission
+    return Quality(**{"submission": digest, "implementation": MEASURED, "provenance": made_by, **fields})
 
 
 class Shape(HTMLParser):

@@ -43,6 +43,9 @@ NOT_WRITTEN_BY_AGENTS = frozenset(
 )  # fmt: skip
 """Folders of installed packages and of tools. scb-check itself skips `build`, `dist`, `env` and `venv` as well."""
 
+IN_TOOL_FOLDER = "in a folder of installed packages or of tools"
+"""The reason for files that are no part of the submission's own code."""
+
 TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
 TEST_FILE = re.compile(
     r"conftest\.pyw?|tests?\.pyw?|test_.*|.*_(?:test|tests|spec)\.[^.]+|.*[.-](?:test|spec)\.[^.]+|.+(?:Test|Tests|Spec)\.hs"
@@ -118,7 +121,7 @@ def _short_digest(text: str) -> str:
 
 def _reason_against(entry: TreeEntry, path: PurePosixPath, sources: Sources) -> str | None:
     if not NOT_WRITTEN_BY_AGENTS.isdisjoint(path.parts[:-1]):
-        return "in a folder of installed packages or of tools"
+        return IN_TOOL_FOLDER
     if language := UNREAD_LANGUAGES.get(path.suffix.lower()):
         return f"scb-check reads no {language}"
     if entry.kind != stat.S_IFREG:

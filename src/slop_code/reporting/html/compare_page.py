@@ -9,9 +9,9 @@ from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.comparison.records import Change
 from slop_code.errors import ResultError
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
-from slop_code.reporting.html.page import render_page
+from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts, render_page
 from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
-from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, TEXTS_OF_TEST, PageParts, text_numbers
+from slop_code.reporting.html.run_data import TEXTS_OF_TEST, smaller_versions, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.runs.run_layout import RESULT_FILE, text_of
@@ -56,7 +56,7 @@ def comparison_data(
             key = checkpoint.problem, checkpoint.checkpoint
             if key in differing:
                 part = part_of(by_name[key], differing[key], (sides[0], sides[number + 1]))
-                parts.add(f"{number}/{position}", part)
+                parts.add(f"{number}/{position}", smaller_versions(part))
     return {
         "policy": comparison.policy,
         "changes": list(ORDER),

@@ -8,15 +8,19 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 MARKER = "<!-- written by slop-code -->"
 """In the head of every page: a file with it may be overwritten."""
+
+MAX_PARTS_LENGTH = 6_000_000
+"""Characters of all packed parts with texts together; beyond it, texts are left out."""
 
 SHARED = ("shared.js", "parts.js", "frame.js")
 STYLE = "page.css"
@@ -29,6 +33,27 @@ def pack(value: Any) -> str:
     """A JSON value as gzip in base64, which has no character with a meaning in HTML."""
     raw = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
     return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
+
+
+@dataclass(slots=True)
+class PageParts:
+    """Parts that a page unpacks when they are needed, within a limit."""
+
+    limit: int = MAX_PARTS_LENGTH
+    packed: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    is_full: bool = False
+    """Whether the first version of a part did not fit."""
+
+    def add(self, name: str, versions: Iterable[Any]) -> None:
+        """The first version that fits, each smaller than the one before; else the last."""
+        for version in versions:
+            packed = pack(version)
+            if self.size + len(packed) <= self.limit:
+                break
+            self.is_full = True
+        self.packed[name] = packed
+        self.size += len(packed)
 
 
 def render_page(

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
+from slop_code.quality.line_diff import StepBudget
 from slop_code.reporting.agent_text import agent_text, work_text
-from slop_code.reporting.html.page import pack
+from slop_code.reporting.html.code_data import (
+    MAX_DIFF_LINES,
+    MAX_DIFFS_LENGTH,
+    MAX_REPORT_STEPS,
+    CodeHistory,
+    diff_data,
+    smaller_diffs,
+)
+from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.html.regrade_data import regrade_notes
 from slop_code.reporting.resource_text import resource_text
@@ -33,9 +42,6 @@ CHANGES = {"introduced": "b", "repaired": "r", None: ABSENT}
 WITHOUT_REGRESSIONS = str.maketrans(dict.fromkeys("br", ABSENT))
 """A quarantined test neither breaks nor recovers."""
 GROUPS = {group: str(number) for number, group in enumerate(GroupType)}
-MAX_PARTS_LENGTH = 6_000_000
-"""Characters of all packed parts together; beyond it, texts are left out."""
-
 MAX_WARNINGS = 20
 
 
@@ -64,46 +70,45 @@ class ProblemData:
     names: UniqueNames = field(default_factory=UniqueNames)
 
 
-@dataclass(slots=True)
-class PageParts:
-    """Parts that a page unpacks when they are needed, within a limit."""
-
-    limit: int = MAX_PARTS_LENGTH
-    packed: dict[str, str] = field(default_factory=dict)
-    size: int = 0
-
-    def add(self, name: str, part: dict[str, Any]) -> None:
-        """Texts that do not fit are shortened, and left out where that is not enough."""
-        for version in smaller_versions(part):
-            packed = pack(version)
-            if self.size + len(packed) <= self.limit:
-                break
-        self.packed[name] = packed
-        self.size += len(packed)
-
-
 def report_data(
     runs: Iterable[RunResults], policies: Sequence[Policy], *, limit: int = MAX_PARTS_LENGTH
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The data of the page and its parts; one result is in memory at a time."""
-    parts = PageParts(limit)
+    parts = ReportParts(PageParts(limit))
     run_list = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
-    return {**data, "runs": run_list}, parts.packed
+    return {**data, "runs": run_list}, {**parts.texts.packed, **parts.diffs.packed}
 
 
-def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
+@dataclass(slots=True)
+class ReportParts:
+    """Parts of the report, with a limit for each kind, and the steps that are left to compare snapshots."""
+
+    texts: PageParts
+    diffs: PageParts = field(default_factory=lambda: PageParts(MAX_DIFFS_LENGTH))
+    steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_REPORT_STEPS))
+
+
+def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: ReportParts) -> dict[str, Any]:
     problems: dict[str, ProblemData] = {}
     regrades, notes = regrade_notes(run.folder)
     lines: list[CheckpointLine] = []
+    history = CodeHistory()
     for entry in run.entries():
         lines.append(entry.line)
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
+        code = history.add(entry, parts.steps)
         add_checkpoint(problem, entry, policies)
-        problem.checkpoints[-1]["regraded"] = notes.get((entry.line.problem, entry.line.checkpoint), [])
+        problem.checkpoints[-1] |= {
+            "code": code.figures,
+            "regraded": notes.get((entry.line.problem, entry.line.checkpoint), []),
+        }
+        if code.broke is not None:
+            diff = diff_data(code.broke, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
+            parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
         if entry.results is not None:
-            parts.add(part_name, part_of(entry.results, list(problem.rows)))
+            parts.texts.add(part_name, smaller_versions(part_of(entry.results, list(problem.rows))))
     agent = agent_text(read_agent_identity(run.folder), totals_of(lines, []).agent)
     return {
         "name": name_of(run.name),

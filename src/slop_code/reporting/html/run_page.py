@@ -29,7 +29,9 @@ SCRIPTS = (
     "diff.js",
     "expected.js",
     "message.js",
+    "code_diff.js",
     "detail.js",
+    "code_figures.js",
     "charts.js",
     "report.js",
 )

@@ -1,4 +1,4 @@
-// Charts: pass rate by group, tests that broke and recovered, time. Each has its figures as a table, too.
+// Charts: pass rate by group, tests that broke and recovered, the code, time. Each has its figures as a table, too.
 "use strict";
 
 slop.charts = (() => {
@@ -69,7 +69,7 @@ slop.charts = (() => {
   function shown(value, unit) {
     if (value === null) return "–";
     if (unit === "s") return formatDuration(value * 1000);
-    return unit === "%" ? percent(value) : String(value);
+    return unit === "%" ? percent(value) : value.toLocaleString("en");
   }
 
   function summary({ title, labels, series, unit }) {
@@ -95,11 +95,12 @@ slop.charts = (() => {
   function dataset(figure, { name, colour: property, values }, number) {
     const tone = colour(property);
     const look = { label: name, data: values, borderColor: tone, backgroundColor: tone };
-    if (figure.kind === "bar") return { ...look, pointStyle: "rect" };
+    const least = figure.gaps ? { minBarLength: 2 } : {}; // zero is a thin bar, a gap is none
+    if (figure.kind === "bar") return { ...look, ...least, pointStyle: "rect" };
     const radius = values.length > 40 ? 2 : 4;
     return {
       ...look,
-      spanGaps: true,
+      spanGaps: !figure.gaps,
       borderWidth: 2,
       pointStyle: POINTS[number % 4],
       pointRadius: radius,
@@ -149,12 +150,16 @@ slop.charts = (() => {
     drawn.clear();
   }
 
-  const draw = (problem, context) =>
-    h(
-      "div",
-      { class: problem.checkpoints.length > MAX_NARROW ? "cards wide" : "cards" },
-      figures(problem, context.groups).map(card),
-    );
+  function draw(problem, context) {
+    const cards = (all) => h("div", { class: problem.checkpoints.length > MAX_NARROW ? "cards wide" : "cards" }, all);
+    const code = slop.code.figures(problem).map(card);
+    return [
+      cards(figures(problem, context.groups).map(card)),
+      h("h2", "Code"),
+      slop.code.notes(problem),
+      code.length ? cards(code) : h("p", { class: "dim" }, "Not recorded: no snapshot lies beside these results."),
+    ];
+  }
 
   return { draw, clear };
 })();

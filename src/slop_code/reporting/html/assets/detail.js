@@ -53,7 +53,9 @@ slop.detail = (() => {
 
   /** `numbers`: of run and problem; with that of the checkpoint they name the part of the page with the texts. */
   async function show(test, problem, column, numbers, context) {
-    const part = await slop.part([...numbers, column].join("/"));
+    const name = [...numbers, column].join("/");
+    const broke = test.changes[column] === "b";
+    const [part, diff] = await Promise.all([slop.part(name), broke ? slop.part(`${name}/diff`) : null]);
     if (slop.address().test !== test.name) return; // the reader went elsewhere in the meantime
     const row = problem.tests.indexOf(test);
     const index = part ? part.tests.findIndex(([number]) => number === row) : -1;
@@ -70,6 +72,7 @@ slop.detail = (() => {
         ["Markers", part.markers[markers].join(", ")],
       ]),
       reasons(part.text_numbers[index], part, slop.tests.hasVerdict(checkpoint) ? null : checkpoint.reason),
+      broke && slop.codeDiff.draw(diff, checkpoint.since),
       commands(test, checkpoint),
       h("section", h("h3", "History"), history(test, problem, column)),
     );

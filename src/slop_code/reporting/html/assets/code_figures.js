@@ -1,0 +1,63 @@
+// Figures of a submission's code over checkpoints, for charts. A figure that is not recorded is a gap, never zero.
+"use strict";
+
+slop.code = (() => {
+  const MARK = " *"; // after the name of a checkpoint whose figures are incomplete
+  const SIDES = ["implementation", "tests"];
+
+  const isIncomplete = ({ code }) => Boolean(code?.incomplete);
+  const isKnown = ({ values }) => values.some((value) => value !== null);
+
+  function figures({ checkpoints }) {
+    const labels = checkpoints.map((checkpoint) => checkpoint.name + (isIncomplete(checkpoint) ? MARK : ""));
+    const series = (name, colour, pick, factor = 1) => {
+      const value = ({ code }) => (code ? pick(code) : null) ?? null;
+      const values = checkpoints.map(value).map((value) => (value === null ? null : factor * value));
+      return { name, colour: `--${colour}`, values };
+    };
+    const chart = (title, unit, ...all) => ({ title, unit, labels, kind: "line", gaps: true, series: all });
+    const quality = (title, side) =>
+      chart(
+        title,
+        "%",
+        series("verbosity", "series-0", (code) => code[side]?.verbosity, 100),
+        series("erosion", "series-1", (code) => code[side]?.erosion, 100),
+        series("cog_erosion", "series-2", (code) => code[side]?.cog_erosion, 100),
+      );
+    const ofSides = (key) => SIDES.map((side, number) => series(side, `series-${number}`, (code) => code[side]?.[key]));
+    const all = [
+      { ...chart("Lines", "lines", series("lines", "series-0", ({ lines }) => lines)), whole: true },
+      {
+        ...chart(
+          "Lines added and removed",
+          "lines",
+          series("added", "passed", ({ added }) => added),
+          series("removed", "failed", ({ removed }) => removed),
+        ),
+        kind: "bar",
+        whole: true,
+      },
+      chart(
+        "Churn: lines added and removed, of the lines before",
+        "%",
+        series("churn", "series-1", ({ churn }) => churn, 100),
+      ),
+      quality("Verbosity and erosion", "implementation"),
+      quality("Verbosity and erosion of the submission's own tests", "tests"),
+      { ...chart("Source lines", "lines", ...ofSides("source_lines")), whole: true },
+      { ...chart("Largest complexity of a function", "complexity", ...ofSides("max_complexity")), whole: true },
+    ];
+    const known = all.map((figure) => ({ ...figure, series: figure.series.filter(isKnown) }));
+    return known.filter(({ series }) => series.length);
+  }
+
+  /** Why figures of checkpoints are incomplete. */
+  function notes({ checkpoints }) {
+    const incomplete = checkpoints.filter(isIncomplete);
+    const items = incomplete.map(({ name, code }) => [name, code.incomplete]);
+    const title = `* Figures of ${slop.plural(items.length, "checkpoint")} are incomplete`;
+    return items.length ? slop.foldedList(title, items) : null;
+  }
+
+  return { figures, notes };
+})();
