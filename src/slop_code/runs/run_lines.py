@@ -38,6 +38,9 @@ class _Checkpoint:
     """Of its evaluation.json, whether that exists or not."""
 
     facts: CheckpointFacts
+    inputs: Path
+    """The folder of the agent's files, next to the snapshot."""
+
     not_looked_at_again: str | None = None
 
 
@@ -69,7 +72,7 @@ def lines_of(
             order=item.order,
             regressions=regressions,
             evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
-            agent=read_agent_facts(item.path.parent),
+            agent=read_agent_facts(item.inputs),
             not_looked_at_again=item.not_looked_at_again,
         )
         lines.append(line)
@@ -88,17 +91,17 @@ def _planned(
         assert submission.output is not None
         problem, name = submission.problem, submission.checkpoint.name
         names = problem.name, name, checkpoint_number(problem, name)
-        path = submission.output / RESULT_FILE
+        path, inputs = submission.output / RESULT_FILE, submission.path.parent
         if facts is not None and facts.state == "evaluated":
-            yield _Checkpoint(*names, path, facts)
+            yield _Checkpoint(*names, path, facts, inputs)
             continue
         digest, reason = jobs[submission.key]
         stale = INTERRUPTED if reason == OVERWRITE else reason  # a finished evaluation has facts
         earlier = index.facts(path)
         if earlier is not None and earlier.is_verdict_on(digest):
-            yield _Checkpoint(*names, path, earlier, stale if facts is None else _failure_text(facts))
+            yield _Checkpoint(*names, path, earlier, inputs, stale if facts is None else _failure_text(facts))
         else:
-            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"))
+            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"), inputs)
 
 
 def _failure_text(facts: CheckpointFacts) -> str:
@@ -113,8 +116,10 @@ def _kept_despite_issues(issues: list[RunIssue], index: ResultIndex) -> Iterator
             continue
         path = issue.output / RESULT_FILE
         facts = index.facts(path)
-        if facts is not None and facts.is_verdict_on(_digest_in(issue.output / SNAPSHOT)):
-            yield _Checkpoint(issue.problem, issue.checkpoint, issue.order or 1, path, facts, issue.reason)
+        snapshot = issue.snapshot or issue.output / SNAPSHOT
+        if facts is not None and facts.is_verdict_on(_digest_in(snapshot)):
+            names = issue.problem, issue.checkpoint, issue.order or 1
+            yield _Checkpoint(*names, path, facts, snapshot.parent, issue.reason)
 
 
 def _digest_in(snapshot: Path) -> str | None:
