@@ -138,7 +138,7 @@ class ResultIndex:
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
-        results = CorrectnessResults.load(path)
+        results = CorrectnessResults.load(path)  # those of other programs are never indexed as ours
         facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
             # Checkpoints are read in their order: the last result read is the result to compare with.

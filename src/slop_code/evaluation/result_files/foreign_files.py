@@ -74,11 +74,15 @@ def set_aside(files: Iterable[Path]) -> None:
             ) from error
 
 
+def kept_name(path: Path, number: int = 1) -> Path:
+    """The name to which a file is renamed; the number tells it from earlier ones."""
+    return path.with_name(f"{path.stem}{KEPT}{f'.{number}' if number > 1 else ''}{path.suffix}")
+
+
 def _free_name(path: Path) -> Path:
-    target, number = path.with_name(f"{path.stem}{KEPT}{path.suffix}"), 1
-    while os.path.lexists(target):
+    number = 1
+    while os.path.lexists(target := kept_name(path, number)):
         number += 1
-        target = path.with_name(f"{path.stem}{KEPT}.{number}{path.suffix}")
     return target
 
 

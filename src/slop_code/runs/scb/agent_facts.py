@@ -15,7 +15,7 @@ from slop_code._io import TooLargeError, read_bounded
 from slop_code._yaml import parse_yaml
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Duration, Stored
-from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE
+from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE, kept_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,8 +92,8 @@ def read_agent_identity(run: Path) -> AgentIdentity:
     A mirrored tree has neither: its summary.json names the agent of the run.
     """
     config = _read_yaml(run / CONFIG_FILE)
-    names = (RESULT_SUMMARY_FILE, "result.scb.json")
-    summary = next((found for name in names if (found := read_json(run / name, MAX_FILE_BYTES))), {})
+    result = run / RESULT_SUMMARY_FILE
+    summary = read_json(result, MAX_FILE_BYTES) or read_json(kept_name(result), MAX_FILE_BYTES)
     if not config and not summary:
         return _identity_in_summary(run)
     model, agent = config.get("model"), config.get("agent")
