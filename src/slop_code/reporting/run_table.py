@@ -159,7 +159,7 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
-    yield from _warnings(lines)
+    yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
     if summary.samples:
         estimates = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
@@ -172,8 +172,8 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield verdict(summary, policy)
 
 
-def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
-    warnings = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
+def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
+    warnings = list(dict.fromkeys(given))
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(warnings) > SHOWN_REASONS:
