@@ -260,6 +260,9 @@ def open_runs(
             runs = stack.enter_context(lock_runs(runs, settings.shard))
             set_aside(_held(foreign, runs, settings))
             _finish_replacements(runs, settings.shard)
+        else:
+            for index in indexes.values():
+                index.ignored.update(foreign)
         locked = [before_plan(run) for run in runs]
         remote = is_remote(settings.executor)
         plan = make_plan(

@@ -60,7 +60,6 @@ def _texts(files: ProblemFiles) -> Iterator[tuple[PurePosixPath, bytes]]:
     with contextlib.suppress(SlopCodeError, OSError):  # other rules and steps report what cannot be read
         for name, content in text_files(files.folder):
             path = PurePosixPath(name)
-            if path.name not in MADE_BY_US and (
-                name in specs or any(f"{name}/".startswith(f"{part}/") for part in parts)
-            ):
+            copied = name in specs or any(f"{name}/".startswith(f"{part}/") for part in parts)
+            if copied and path.name not in MADE_BY_US:
                 yield path, content
