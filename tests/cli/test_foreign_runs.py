@@ -22,6 +22,8 @@ from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.summary import RunSummary
 from tests.scb_run import AGENT, CATALOG, MODEL, expected_statuses, write_scb_run
 
+pytestmark = pytest.mark.e2e  # no process is started, but each evaluates a whole run
+
 OFFER = "evaluate with -o OUT to write all results there, or with --replace to rename these files and go on"
 
 
