@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips) -> None:
-    from slop_code.reporting.exporters.scb.scb_folder import export_folder
+    from slop_code.reporting.exporters.scb.export_folder import export_folder
 
     if output is None:
         raise UsageError(f"--format {SCB} writes a folder; give a new or an empty one with -o")

@@ -19,7 +19,7 @@ _HERE = "slop_code.reporting.exporters"
 BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf", "csv", "parquet", "markdown")}
 
 SCB = "scb"
-"""The format that is a folder, not a stream: `scb/scb_folder.py`."""
+"""The format that is a folder, not a stream: `scb/export_folder.py`."""
 
 
 class Skips(StrEnum):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import RatePolicy
-from slop_code.reporting.exporters.scb.scb_columns import RAN, RATES
-from slop_code.reporting.exporters.scb.scb_evaluation import EXPORTED_BY
+from slop_code.reporting.exporters.scb.exported_columns import RAN, RATES
+from slop_code.reporting.exporters.scb.exported_evaluation import EXPORTED_BY
 from slop_code.runs.scb.agent_facts import TOKENS, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from slop_code.reporting.exporters import Skips
-    from slop_code.reporting.exporters.scb.scb_columns import Columns
+    from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.scb.agent_facts import AgentIdentity
 
 SOLVED = {
@@ -106,9 +106,10 @@ def _tokens(rows: Sequence[Columns], problems: Mapping[str, Sequence[Columns]]) 
 def _solved(rows: Sequence[Columns], problems: Mapping[str, Sequence[Columns]]) -> dict[str, Any]:
     """Shares are of all expected checkpoints: one without a result is not solved."""
     counts = {SOLVED[policy]: sum(row[column] == 1 for row in rows) for policy, column in RATES.items()}
-    strict = [[row[RATES[RatePolicy.STRICT]] == 1 for row in own] for own in problems.values()]
-    counts["problem_solved"] = sum(own[-1] for own in strict)
-    counts["problem_partial"] = sum(any(own) for own in strict)
+    strict = RATES[RatePolicy.STRICT]
+    solved = [[row for row in own if row[strict] == 1] for own in problems.values()]
+    counts["problem_solved"] = sum(any(row["is_last"] is True for row in own) for own in solved)
+    counts["problem_partial"] = sum(map(bool, solved))
     shares = {f"pct_{name}": _percent(counts[name], len(rows)) for name in SOLVED.values()}
     for name in ("solved", "partial"):
         shares[f"pct_problems_{name}"] = _percent(counts[f"problem_{name}"], len(problems))

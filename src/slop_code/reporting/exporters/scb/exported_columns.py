@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import RatePolicy, pass_rate
-from slop_code.reporting.exporters.scb.scb_evaluation import EXPORTED_BY
+from slop_code.reporting.exporters.scb.exported_evaluation import EXPORTED_BY
 from slop_code.reporting.text import file_safe, has_verdict
 from slop_code.runs.scb.agent_facts import TOKENS
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from slop_code.reporting.exporters import Skips
-    from slop_code.reporting.exporters.scb.scb_evaluation import Counts
+    from slop_code.reporting.exporters.scb.exported_evaluation import Counts
     from slop_code.runs.read_results import StoredCheckpoint
     from slop_code.runs.scb.agent_facts import AgentFacts
 
@@ -27,6 +27,12 @@ QUALITY = (
     "lines_added", "lines_removed", "delta.loc", "delta.churn_ratio", "mass.cc",
 )  # fmt: skip
 """Null where nothing was measured."""
+COLUMNS = (
+    "problem", "version", "checkpoint", "path", "idx", "state", "is_first", "is_last", *RATES.values(),
+    "total_tests", "passed_tests", *(f"{group.lower()}_{kind}" for group in GroupType for kind in ("total", "passed")),
+    *AGENT, *QUALITY,
+)  # fmt: skip
+"""In their order; the columns of a file of SlopCodeBench that are not among them follow."""
 
 Columns = dict[str, Any]
 
@@ -41,12 +47,12 @@ def columns_of(
     line = entry.line
     state = RAN if has_verdict(line) else carried.get("state", RAN)
     return {
-        "problem": file_safe(line.problem),
-        "checkpoint": file_safe(line.checkpoint),
+        **dict.fromkeys(COLUMNS),
         **identity,
         **agent_columns(line.agent),
-        **dict.fromkeys(QUALITY),
         **carried,
+        "problem": file_safe(line.problem),
+        "checkpoint": file_safe(line.checkpoint),
         "state": line.state if state == RAN and not has_verdict(line) else state,
         **rate_columns(counts),
         **count_columns(counts),

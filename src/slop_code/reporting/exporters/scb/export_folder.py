@@ -17,10 +17,11 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
-from slop_code.reporting.exporters.scb.scb_columns import columns_of
-from slop_code.reporting.exporters.scb.scb_evaluation import Counts, Versions, evaluation_document
-from slop_code.reporting.exporters.scb.scb_report import evaluation_files, read_file
-from slop_code.reporting.exporters.scb.scb_summary import result_document
+from slop_code.reporting.exporters.scb.carried_values import carried_columns, carried_quality
+from slop_code.reporting.exporters.scb.exported_columns import columns_of
+from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
+from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
+from slop_code.reporting.exporters.scb.exported_summary import result_document
 from slop_code.reporting.text import has_verdict
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
 from slop_code.runs.scb.agent_facts import (
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.reporting.exporters import Skips
-    from slop_code.reporting.exporters.scb.scb_columns import Columns
+    from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
 EVALUATION = "evaluation"
@@ -95,16 +96,21 @@ class _RunExport:
     problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
 
     def write(self) -> None:
-        rows = [self._write_checkpoint(entry) for entry in self.run.entries()]
+        carried = carried_columns(self.run.folder)
+        rows = [
+            self._write_checkpoint(entry, carried.get((entry.line.problem, entry.line.checkpoint), {}))
+            for entry in self.run.entries()
+        ]
         for row, following in zip(rows, [*rows[1:], {}], strict=True):
-            row.setdefault("is_last", row["problem"] != following.get("problem"))
+            if row["is_last"] is None:
+                row["is_last"] = row["problem"] != following.get("problem")
         _write(self.folder / LINES_FILE, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
-        agent = read_agent_identity(self.run.folder)
-        _write_json(self.folder / RESULT_SUMMARY_FILE, result_document(rows, self.skips, agent, {}))
+        agent, quality = read_agent_identity(self.run.folder), carried_quality(self.run.folder)
+        _write_json(self.folder / RESULT_SUMMARY_FILE, result_document(rows, self.skips, agent, quality))
         for name in RUN_FILES:
             _copy(self.run.folder / name, self.folder / name)
 
-    def _write_checkpoint(self, entry: StoredCheckpoint) -> Columns:
+    def _write_checkpoint(self, entry: StoredCheckpoint, carried: Columns) -> Columns:
         line, skips = entry.line, self.skips
         path = f"{folder_name(line.problem)}/{folder_name(line.checkpoint)}"
         folder = self.folder / path
@@ -128,7 +134,7 @@ class _RunExport:
         checkpoints = entry.results.provenance.checkpoints if entry.results else []
         if line.checkpoint in checkpoints:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
-        return columns_of(entry, counts, skips, identity, {})
+        return columns_of(entry, counts, skips, identity, carried)
 
     def _versions(self, entry: StoredCheckpoint) -> Versions:
         """From the problem that the run remembers, if its configuration is that of the result."""
