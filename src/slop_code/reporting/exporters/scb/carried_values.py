@@ -14,16 +14,15 @@ from slop_code.evaluation.report import SIZE_LIMIT
 from slop_code.reporting.text import file_safe
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE
 from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, RESULT_SUMMARY_FILE, mapping, read_json
+from slop_code.runs.scb.scb_lines import MAX_FILE_BYTES as MAX_LINES_FILE_BYTES
+from slop_code.runs.scb.scb_lines import MAX_LINES, OWN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-MAX_LINES_BYTES = 64 * 1024 * 1024
 MAX_COLUMNS = 500
 MAX_NUMBER = 2**63
-OWN_KEY = "run"
-"""Every line of slop-code has this key, and no line of SlopCodeBench."""
 EVALUATION_KEYS: dict[str, type] = {
     "problem_version": int,
     "checkpoint_version": int,
@@ -40,7 +39,7 @@ ColumnsByCheckpoint = dict[tuple[Any, Any], dict[str, Any]]
 def carried_columns(run: Path) -> ColumnsByCheckpoint:
     """Columns by problem and checkpoint; empty where the file is missing, or of slop-code."""
     try:
-        raw = read_bounded(run / LINES_FILE, MAX_LINES_BYTES).splitlines()
+        raw = read_bounded(run / LINES_FILE, MAX_LINES_FILE_BYTES).splitlines()[:MAX_LINES]
     except (OSError, TooLargeError):
         return {}
     rows = [_object(line) for line in raw]

@@ -17,12 +17,11 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
-from slop_code.reporting.exporters.scb.carried_values import carried_columns, carried_quality
+from slop_code.reporting.exporters.scb.carried_values import carried_columns, carried_evaluation, carried_quality
 from slop_code.reporting.exporters.scb.exported_columns import columns_of
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
 from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
 from slop_code.reporting.exporters.scb.exported_summary import result_document
-from slop_code.reporting.text import has_verdict
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
@@ -31,6 +30,8 @@ from slop_code.runs.scb.agent_facts import (
     RESULT_SUMMARY_FILE,
     read_agent_identity,
 )
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.scb.scb_report import EVALUATION_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
-EVALUATION = "evaluation"
 RUN_FILES = (CONFIG_FILE, "environment.yaml", "problem_catalog.json")
 """Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -113,18 +113,17 @@ class _RunExport:
     def _write_checkpoint(self, entry: StoredCheckpoint, carried: Columns) -> Columns:
         line, skips = entry.line, self.skips
         path = f"{folder_name(line.problem)}/{folder_name(line.checkpoint)}"
-        folder = self.folder / path
+        folder, source = self.folder / path, entry.folder or self.run.folder / path
         try:
             folder.mkdir(parents=True)
         except FileExistsError as error:
             raise ResultError(f"{line.label}: exported twice; keep one of its results") from error
         counts, versions = Counts.of(entry, skips), self._versions(entry)
-        _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, {}))
-        if entry.results is not None and has_verdict(line):
-            for name, data in evaluation_files(entry.results, entry.folder).items():
-                _write(folder / EVALUATION / name, data)
-        if entry.folder is not None:
-            _copy(entry.folder / INFERENCE_FILE, folder / INFERENCE_FILE)
+        known = carried_evaluation(source) if entry.results and is_scb(entry.results) else {}
+        _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, known))
+        for name, data in evaluation_files(entry).items():
+            _write(folder / EVALUATION_DIR / name, data)
+        _copy(source / INFERENCE_FILE, folder / INFERENCE_FILE)
         identity: Columns = {
             "version": versions.problem,
             "path": path,

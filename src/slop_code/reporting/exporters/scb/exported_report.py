@@ -10,25 +10,48 @@ from slop_code.evaluation.evidence import JSON_REPORT, REPORT_LIMIT, pair_folder
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import ReportError
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
-from slop_code.reporting.text import file_safe
+from slop_code.reporting.text import file_safe, has_verdict
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.scb.scb_report import EVALUATION_DIR, REPORT_FILE, read_report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.reports.raw_test import RawTest
+    from slop_code.runs.read_results import StoredCheckpoint
 
-STDOUT, STDERR, REPORT = "stdout.txt", "stderr.txt", "report.json"
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
 PASSED = {"duration": 0.0, "outcome": "passed"}
 
 
-def evaluation_files(results: CorrectnessResults, source: Path | None) -> dict[str, bytes]:
-    """`source`: the folder of the result. Files of pytest in it are taken as they are, if they are of this result."""
-    report = read_file(source / REPORTS_DIR / JSON_REPORT) if source else None
-    return {
-        STDOUT: b"".join(_logs(source)) if source else b"",
-        STDERR: b"",
-        REPORT: report if report and _is_report_of(report, results) else built_report(results),
-    }
+def evaluation_files(entry: StoredCheckpoint) -> dict[str, bytes]:
+    """Files of pytest that lie with the result are taken as they are; a report only if it is of this result.
+
+    Without a verdict there is no report, so that nothing takes the checkpoint for evaluated.
+    """
+    results, folder = entry.results, entry.folder
+    if results is None:
+        return {}
+    files = {STDOUT: b"", STDERR: b""} | (_source_files(results, folder) if folder else {})
+    report = files.pop(REPORT_FILE, None)
+    if has_verdict(entry.line):
+        files[REPORT_FILE] = built_report(results) if report is None else report
+    return files
+
+
+def _source_files(results: CorrectnessResults, folder: Path) -> dict[str, bytes]:
+    """Names as in the export."""
+    evaluation = folder / EVALUATION_DIR
+    if not is_scb(results):
+        report = read_file(folder / REPORTS_DIR / JSON_REPORT)
+        return {STDOUT: b"".join(_logs(folder)), **_if_known(report, _reported(report), results)}
+    if evaluation.is_symlink():
+        return {}
+    texts = {name: read_file(evaluation / name) for name in (STDOUT, STDERR)}
+    files = {name: data for name, data in texts.items() if data is not None}
+    return {**files, **_if_known(read_file(evaluation / REPORT_FILE), read_report(folder), results)}
 
 
 def read_file(path: Path, limit: int = REPORT_LIMIT) -> bytes | None:
@@ -72,13 +95,19 @@ def _report_entry(test: TestResult) -> dict[str, Any]:
     return {"nodeid": name, "outcome": test.status, "keywords": keywords, **stages, "teardown": PASSED}
 
 
-def _is_report_of(data: bytes, results: CorrectnessResults) -> bool:
-    """Whether the report has the tests of this result with the same statuses: a repeated test has another one."""
+def _reported(report: bytes | None) -> Sequence[RawTest] | str:
     try:
-        reported = parse_json_report(data)
-    except ReportError:
-        return False
-    return {test.nodeid: test.status for test in reported.tests} == {test.nodeid: test.status for test in results.tests}
+        return parse_json_report(report or b"").tests
+    except ReportError as error:
+        return str(error)
+
+
+def _if_known(report: bytes | None, tests: Sequence[RawTest] | str, results: CorrectnessResults) -> dict[str, bytes]:
+    """The report, if it has the tests of this result with the same statuses: a repeated test has another one."""
+    expected = {test.nodeid: test.status for test in results.tests}
+    if report is None or isinstance(tests, str) or {test.nodeid: test.status for test in tests} != expected:
+        return {}
+    return {REPORT_FILE: report}
 
 
 def _logs(folder: Path) -> list[bytes]:
