@@ -72,7 +72,7 @@ def folder_name(name: str) -> str:
     if SAFE_NAME.fullmatch(name) and name not in RESERVED:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return f"{re.sub('[^A-Za-z0-9_-]+', '_', name)[:60]}-{digest}"
+    return f"{re.sub('[^A-Za-z0-9]+', '_', name)[:60]}-{digest}"
 
 
 @contextlib.contextmanager
