@@ -34,11 +34,11 @@ def evaluation_files(entry: StoredCheckpoint) -> dict[str, bytes]:
     results, folder = entry.results, entry.folder
     if results is None:
         return {}
-    files = {STDOUT: b"", STDERR: b""} | (_source_files(results, folder) if folder else {})
-    report = files.pop(REPORT_FILE, None)
+    files = _source_files(results, folder) if folder else {}
     if has_verdict(entry.line):
-        files[REPORT_FILE] = built_report(results) if report is None else report
-    return files
+        report = files.get(REPORT_FILE) or built_report(results)
+        return {STDOUT: b"", STDERR: b"", **files, REPORT_FILE: report}
+    return {name: data for name, data in files.items() if name != REPORT_FILE}
 
 
 def _source_files(results: CorrectnessResults, folder: Path) -> dict[str, bytes]:
