@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.runs.scb.agent_facts import MAX_COUNT, AgentFacts, mapping, read_agent_facts, text_or_none
+from slop_code.runs.run_layout import LINES_FILE
+from slop_code.runs.scb.agent_facts import (
+    MAX_COUNT,
+    AgentFacts,
+    AgentIdentity,
+    mapping,
+    read_agent_facts,
+    read_agent_identity,
+    text_or_none,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +56,14 @@ def read_scb_lines(path: Path) -> list[ScbLine] | None:
 def agent_facts_of(folder: Path, line: ScbLine | None) -> AgentFacts | None:
     """From inference_result.json in a checkpoint's folder, else from its line."""
     return read_agent_facts(folder) or (line.agent if line else None)
+
+
+def agent_of_result(folder: Path, problem: str, checkpoint: str) -> tuple[AgentIdentity, AgentFacts | None]:
+    """The agent of a result in the folder of a checkpoint in a run, and its work on the checkpoint."""
+    run = folder.absolute().parent.parent
+    lines = read_scb_lines(run / LINES_FILE) or []
+    own = next((line for line in lines if (line.problem, line.checkpoint) == (problem, checkpoint)), None)
+    return read_agent_identity(run), agent_facts_of(folder, own)
 
 
 def _object(line: bytes) -> dict[str, Any]:
