@@ -35,7 +35,8 @@ Value = TypeVar("Value")
 def load_problem(problem: str | Path, problems_dir: str | Path | None = None) -> ProblemConfig:
     """A problem by the path of its folder, or by its name in `problems_dir`.
 
-    The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the folder `problems`.
+    The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the first of `$SCBENCH_PROBLEMS_PATH`,
+    `$SCBENCH_HOME/problems` and `problems` that has the problem.
     """
     check_path("problem", problem, "the path or the name of a problem")
     folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
@@ -61,6 +62,7 @@ def evaluate(
     environment: str | Path | EnvironmentSpec | None = None,
     *,
     output: str | Path | None = None,
+    replace: bool = False,
     policy: Policy | str = PassPolicy.ALL_CASES,
     pytest_args: Sequence[str] = (),
 ) -> CorrectnessResults:
@@ -68,19 +70,21 @@ def evaluate(
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder, where
-    an infrastructure failure replaces no verdict on the same submission.
+    an infrastructure failure replaces no verdict on the same submission. An evaluation.json of another program there
+    is a UsageError, or is renamed with `replace`.
     """
     snapshot = check_path("submission", submission, "the path of the submission's folder")
     check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
     environments = (str, Path, EnvironmentSpec, type(None))
     check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
     folder = check_optional_path("output", output, "the path of a folder")
+    check_type("replace", replace, (bool,), "True or False")
     arguments = check_pytest_args(pytest_args)
     decides = as_policy(policy)
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
     spec, given = _environment(config, environment)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
-    return evaluate_and_store(runner, arguments, given).results.with_policy(decides)
+    return evaluate_and_store(runner, arguments, given, replace=replace).results.with_policy(decides)
 
 
 def _environment(

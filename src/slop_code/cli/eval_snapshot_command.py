@@ -10,12 +10,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
+from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for, final_status
 from slop_code.cli.messages import print_step, print_stored
 from slop_code.cli.shared_options import (
     add_environment,
+    add_exit_zero,
+    add_output,
     add_policy,
     add_problems_dir,
+    add_replace,
     add_selection,
     selection_words,
 )
@@ -51,10 +54,12 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
-    option("-p", "--problem", required=True, help="name or path of the problem")
+    option("-p", "--problem", "--problem-name", required=True, help="name or path of the problem")
     option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
     add_environment(parser)
-    option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
+    add_output(parser, "folder for evaluation.json and the raw reports")
+    add_replace(parser)
+    add_exit_zero(parser)
     add_policy(parser)
     add_selection(parser)
     option(
@@ -87,10 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.PASSED
     policy: Policy = arguments.pass_policy
     with cancelled_by_signals():
-        evaluation = evaluate_and_store(runner, further, environment)
+        evaluation = evaluate_and_store(runner, further, environment, replace=arguments.replace)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(evaluation, policy, arguments)
-    return exit_for(evaluation.results, policy)
+    return final_status(exit_for(evaluation.results, policy), arguments)
 
 
 def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Namespace) -> None:

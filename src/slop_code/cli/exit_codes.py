@@ -6,6 +6,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import argparse
+
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
@@ -21,6 +23,11 @@ class Exit(IntEnum):
     USAGE = 2
     INFRASTRUCTURE = 3
     INTERRUPTED = 130
+
+
+def final_status(status: int, arguments: argparse.Namespace) -> int:
+    """With --exit-zero, tests that did not pass do not change the status. Every other status stays."""
+    return Exit.PASSED if arguments.exit_zero and status == Exit.NOT_PASSED else status
 
 
 def exit_for(results: CorrectnessResults, policy: Policy) -> Exit:

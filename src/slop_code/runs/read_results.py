@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_paths
 from slop_code.errors import ResultError, UsageError
+from slop_code.evaluation.result_files.origin import snapshot_name
 from slop_code.evaluation.result_files.replace_result import is_interrupted
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import (
@@ -209,7 +210,7 @@ class _LocatedCheckpoint:
             line = self.line.model_copy(update=order)
             return StoredCheckpoint(line, error=self.line.reason if self.is_gone else None)
         order["evaluation"] = os.path.relpath(self.path, run.folder)
-        order["agent"] = agent_facts_of(self.path.parent, self.agent_line)
+        order["agent"] = agent_facts_of(self.path.parent, self.agent_line) or (self.line.agent if self.line else None)
         try:
             results = load_result(self.path)
         except ResultError as error:
@@ -289,7 +290,8 @@ def read_runs(paths: Path | str | Iterable[Path | str]) -> list[RunResults]:
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
     """Files in a snapshot belong to the submission, whatever their names."""
     own = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
-    inner = [folder / name for name in names_or_none(folder) if name != SNAPSHOT] if levels else []
+    snapshots = (SNAPSHOT, snapshot_name(folder)) if levels else ()
+    inner = [folder / name for name in names_or_none(folder) if name not in snapshots] if levels else []
     return own + [path for child in inner if child.is_dir() for path in result_files(child, levels - 1)]
 
 
@@ -314,10 +316,13 @@ def snapshots_in(folder: Path, levels: int = LEVELS) -> list[Path]:
 def runs_below(folder: Path) -> list[Path]:
     """The run itself, or the runs that a folder holds."""
     check_folder(folder)
-    if _holds_results(folder):
+    if result_files(folder):
         return [folder]
     inner = [folder / name for name in sorted(names_or_none(folder), key=natural_order)]
-    runs = [path for path in inner if path.is_dir() and _holds_results(path)]
+    inner = [path for path in inner if path.is_dir()]
+    if os.path.lexists(folder / LINES_FILE) and not any(result_files(path) for path in inner):
+        return [folder]  # otherwise it has the common summary of the runs in it
+    runs = [path for path in inner if _holds_results(path)]
     if not runs:
         step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
         raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")

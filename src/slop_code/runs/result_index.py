@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import SIZE_LIMIT, Stored
+from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     PassedByTest,
@@ -21,7 +21,6 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
 )
 from slop_code.runs.run_lock import STATE_DIR
-from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,6 +85,15 @@ class ResultIndex:
             self.unreadable[path] = str(error)
             return CheckpointFacts.no_verdict(str(error))
 
+    def has(self, path: Path) -> bool:
+        """Whether a result of slop-code was at this path when the index was written."""
+        return self._key(path) in self._entries
+
+    def is_current(self, path: Path) -> bool:
+        """Whether the file is the result that was indexed."""
+        entry = self._entries.get(self._key(path))
+        return entry is not None and entry.stamp == _stamp_or_none(path)
+
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
         """`since`: name of the earlier checkpoint. None if either file cannot be read."""
         key = self._key(path)
@@ -130,7 +138,7 @@ class ResultIndex:
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
-        results = load_result(path)
+        results = CorrectnessResults.load(path)  # those of other programs are never indexed as ours
         facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
             # Checkpoints are read in their order: the last result read is the result to compare with.
