@@ -95,9 +95,10 @@ class TreeEntry:
         return os.readlink(self.name, dir_fd=self.folder)
 
 
-def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
-    """Every entry of a folder, sorted, folders before what is in them; `without` are names at the top to leave out.
+def walk_tree(root: Path, without: tuple[str, ...] = (), pruned: frozenset[bytes] = frozenset()) -> Iterator[TreeEntry]:
+    """Every entry of a folder, sorted, folders before what is in them.
 
+    `without` are names at the top to leave out, `pruned` names of folders to leave out wherever they are.
     Links are not followed, and paths are never opened as a whole. However deep the tree is, at most three descriptors
     are open: many walks at once must not exhaust them. Raises TreeLimitError for a tree that is too deep.
     """
@@ -118,6 +119,8 @@ def walk_tree(root: Path, without: tuple[str, ...] = ()) -> Iterator[TreeEntry]:
                 raise TreeLimitError(root, f"the tree has folders nested more than {MAX_DEPTH} deep")
             info = os.stat(name, dir_fd=folder, follow_symlinks=False)
             is_folder = stat.S_ISDIR(info.st_mode)
+            if is_folder and name in pruned:
+                continue
             with _opened(name, folder, info.st_mode) as descriptor:
                 yield TreeEntry(folder, path, info, descriptor)
                 if is_folder and descriptor is not None:

@@ -1,0 +1,1 @@
+"""Quality of submissions' code, and changes between checkpoints."""

@@ -1,0 +1,219 @@
+"""Changes between two snapshots: files, lines and churn, and bounded unified diffs. Nothing of a snapshot is run."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from slop_code.errors import SlopCodeError
+from slop_code.execution.submission import RESERVED, walk_tree
+from slop_code.quality.line_diff import (
+    Block,
+    StepBudget,
+    matching_blocks,
+    outer_blocks,
+    split_lines,
+    unified_lines,
+)
+from slop_code.runs.run_layout import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from slop_code.execution.submission import TreeEntry
+
+DERIVED_FOLDERS = frozenset(
+    {
+        *(".git", ".hg", ".svn"),
+        *(".venv", "venv", "node_modules", "site-packages"),
+        *("__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox", ".nox"),
+    }
+)
+"""Names of folders that programs fill: version control, installed packages, caches. They are left out at any depth."""
+
+MAX_FILES = 5_000
+"""Files, folders and links outside of derived folders; a snapshot with more of them is not measured."""
+
+MAX_FILE_BYTES = 1 << 20
+MAX_FILE_LINES = 50_000
+MAX_SNAPSHOT_BYTES = 16 << 20
+"""Bytes that are read of one snapshot; of files beyond it, in the order of their paths, only names and sizes count."""
+
+HEAD_BYTES = 8_000
+"""A file with a NUL byte within its first bytes is binary, as for git."""
+
+MAX_FILE_STEPS = 500_000
+MAX_STEPS = 1_000_000
+"""Steps of the comparison of two versions of a file, and of all files of two snapshots."""
+
+ChangeKind = Literal["added", "removed", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A regular file of a snapshot."""
+
+    size: int
+    is_binary: bool = False
+    data: bytes | None = field(default=None, repr=False)
+    """None where the file is not read: too large, or not readable."""
+
+    @property
+    def text(self) -> bytes:
+        """Empty for a file without lines that can be counted."""
+        return b"" if self.is_binary or self.data is None else self.data
+
+    @property
+    def lines(self) -> int:
+        return self.text.count(b"\n") + (self.text[-1:] not in (b"", b"\n"))
+
+    @property
+    def is_unread(self) -> bool:
+        return not self.is_binary and self.data is None
+
+
+SnapshotFiles = dict[bytes, SnapshotFile]
+"""By path, relative to the snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that is not the same in both snapshots. A renamed file is one that was removed and one that was added."""
+
+    path: str
+    kind: ChangeKind
+    lines_added: int = 0
+    lines_removed: int = 0
+    is_binary: bool = False
+    is_unread: bool = False
+    is_rough: bool = False
+    """Whether the comparison took too many steps, so that all lines between the first and the last difference count
+    as replaced."""
+
+    versions: tuple[bytes, bytes] = field(default=(b"", b""), repr=False)
+    blocks: tuple[Block, ...] = field(default=(), repr=False)
+
+    def diff(self) -> Iterator[str]:
+        """Hunks of a unified diff; nothing of a binary file or one that is not read."""
+        before, after = map(split_lines, self.versions)
+        return unified_lines(before, after, self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChanges:
+    """Changes from a snapshot to a later one of the same submission."""
+
+    files: tuple[FileChange, ...]
+    """Sorted by path."""
+
+    lines_before: int
+    lines_after: int
+    files_after: int
+    unread: int
+    """Text files of either snapshot that are not read. Their lines count nowhere, so the figures are incomplete."""
+
+    def paths(self, kind: ChangeKind) -> tuple[str, ...]:
+        return tuple(change.path for change in self.files if change.kind == kind)
+
+    @property
+    def lines_added(self) -> int:
+        return sum(change.lines_added for change in self.files)
+
+    @property
+    def lines_removed(self) -> int:
+        return sum(change.lines_removed for change in self.files)
+
+    @property
+    def churn(self) -> float | None:
+        """Lines added and removed, as a share of the lines before; None where there were none."""
+        return (self.lines_added + self.lines_removed) / self.lines_before if self.lines_before else None
+
+    @property
+    def rough(self) -> int:
+        """Files of which more lines may be counted as changed than are."""
+        return sum(change.is_rough for change in self.files)
+
+
+def changes_between(before: Path | None, after: Path) -> SnapshotChanges | None:
+    """Changes between two snapshots, given as folders; None where one of them is not recorded.
+
+    Without `before`, everything is added.
+    """
+    files = read_snapshot(after)
+    earlier = read_snapshot(before) if before is not None else {}
+    return None if files is None or earlier is None else compare_files(earlier, files, StepBudget(MAX_STEPS))
+
+
+def read_snapshot(folder: Path) -> SnapshotFiles | None:
+    """The regular files outside of derived folders; None for a snapshot that is missing, unreadable or beyond limits.
+
+    A link is never followed, not even where the snapshot itself is one: it may lead out of the run.
+    """
+    if os.path.islink(folder):
+        return None
+    files: SnapshotFiles = {}
+    left = MAX_SNAPSHOT_BYTES
+    try:
+        walk = walk_tree(folder, RESERVED, frozenset(map(os.fsencode, DERIVED_FOLDERS)))
+        for count, entry in enumerate(walk, start=1):
+            if count > MAX_FILES:
+                return None
+            if entry.kind == stat.S_IFREG:
+                limit = min(left, MAX_FILE_BYTES)
+                files[entry.path] = _read_file(entry, limit)
+                left -= entry.size if entry.size <= limit else 0
+    except (SlopCodeError, OSError):
+        return None
+    return files
+
+
+def _read_file(entry: TreeEntry, limit: int) -> SnapshotFile:
+    if entry.descriptor is None:
+        return SnapshotFile(entry.info.st_size)
+    is_binary = b"\0" in os.pread(entry.descriptor, HEAD_BYTES, 0)
+    data = b"".join(entry.content()) if entry.size <= limit else None
+    if data is not None and not is_binary and data.count(b"\n") > MAX_FILE_LINES:
+        data = None
+    return SnapshotFile(entry.size, is_binary, data)
+
+
+def compare_files(
+    before: Mapping[bytes, SnapshotFile], after: Mapping[bytes, SnapshotFile], budget: StepBudget
+) -> SnapshotChanges:
+    """Files that are not read count as changed where their sizes differ."""
+    paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    return SnapshotChanges(
+        tuple(_change(text_of(os.fsdecode(path)), before.get(path), after.get(path), budget) for path in paths),
+        lines_before=sum(file.lines for file in before.values()),
+        lines_after=sum(file.lines for file in after.values()),
+        files_after=len(after),
+        unread=sum(file.is_unread for file in (*before.values(), *after.values())),
+    )
+
+
+def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budget: StepBudget) -> FileChange:
+    kind: ChangeKind = "added" if old is None else "removed" if new is None else "changed"
+    present = [file for file in (old, new) if file is not None]
+    if any(file.is_unread for file in present):
+        return FileChange(path, kind, is_unread=True)
+    versions = old.text if old else b"", new.text if new else b""
+    before, after = map(split_lines, versions)
+    own = StepBudget(min(MAX_FILE_STEPS, budget.left))
+    given = own.left
+    exact = matching_blocks(before, after, own)
+    budget.take(given - max(0, own.left))
+    blocks = outer_blocks(before, after) if exact is None else exact
+    kept = sum(block.size for block in blocks)
+    return FileChange(
+        path,
+        kind,
+        lines_added=len(after) - kept,
+        lines_removed=len(before) - kept,
+        is_binary=any(file.is_binary for file in present),
+        is_rough=exact is None,
+        versions=versions,
+        blocks=tuple(blocks),
+    )
