@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.evaluation.report import SIZE_LIMIT
+from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.origin import origin_in
 from slop_code.reporting.text import file_safe
-from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
 from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, RESULT_SUMMARY_FILE, mapping, read_json
 from slop_code.runs.scb.scb_lines import MAX_FILE_BYTES as MAX_LINES_FILE_BYTES
 from slop_code.runs.scb.scb_lines import MAX_LINES, OWN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 MAX_COLUMNS = 500
 MAX_NUMBER = 2**63
@@ -36,10 +38,24 @@ QUALITY_BLOCKS = ("cc", "ratios", "verbosity", "erosion")
 ColumnsByCheckpoint = dict[tuple[Any, Any], dict[str, Any]]
 
 
+def source_checkpoint(folder: Path) -> Path:
+    """The checkpoint of the run, where `folder` is that of a result in a mirrored tree; else `folder`."""
+    if (folder / SNAPSHOT).exists():
+        return folder
+    snapshot = origin_in([folder]).snapshot
+    source = Path(snapshot).parent if snapshot else folder
+    return source if source.parts[-2:] == folder.absolute().parts[-2:] else folder
+
+
 def carried_columns(run: Path) -> ColumnsByCheckpoint:
-    """Columns by problem and checkpoint; empty where the file is missing, or of slop-code."""
+    """Columns by problem and checkpoint; empty where there is no such file of SlopCodeBench, not even renamed."""
+    path = run / LINES_FILE
+    return _columns_in(path) or _columns_in(kept_name(path))
+
+
+def _columns_in(path: Path) -> ColumnsByCheckpoint:
     try:
-        raw = read_bounded(run / LINES_FILE, MAX_LINES_FILE_BYTES).splitlines()[:MAX_LINES]
+        raw = read_bounded(path, MAX_LINES_FILE_BYTES).splitlines()[:MAX_LINES]
     except (OSError, TooLargeError):
         return {}
     rows = [_object(line) for line in raw]
@@ -57,7 +73,8 @@ def carried_evaluation(folder: Path) -> dict[str, Any]:
 
 def carried_quality(run: Path) -> dict[str, Any]:
     """Blocks of statistics; a block within them has numbers alone."""
-    document = read_json(run / RESULT_SUMMARY_FILE, MAX_FILE_BYTES)
+    path = run / RESULT_SUMMARY_FILE
+    document = read_json(path, MAX_FILE_BYTES) or read_json(kept_name(path), MAX_FILE_BYTES)
     blocks = {name: mapping(document.get(name)) for name in QUALITY_BLOCKS}
     return {name: _statistics(block) for name, block in blocks.items() if block}
 

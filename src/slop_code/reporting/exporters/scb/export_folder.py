@@ -17,11 +17,17 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
-from slop_code.reporting.exporters.scb.carried_values import carried_columns, carried_evaluation, carried_quality
+from slop_code.reporting.exporters.scb.carried_values import (
+    carried_columns,
+    carried_evaluation,
+    carried_quality,
+    source_checkpoint,
+)
 from slop_code.reporting.exporters.scb.exported_columns import columns_of
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
 from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
 from slop_code.reporting.exporters.scb.exported_summary import result_document
+from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.reporting.exporters import Skips
+    from slop_code.reporting.exporters.scb.carried_values import ColumnsByCheckpoint
     from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
@@ -93,47 +100,51 @@ class _RunExport:
     run: RunResults
     folder: Path
     skips: Skips
+    snapshots: SnapshotColumns = field(default_factory=SnapshotColumns)
     problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
+    sources: dict[Path, ColumnsByCheckpoint] = field(default_factory=dict)
+    """Runs that the results are of, with columns of SlopCodeBench: the run itself, or that of a mirrored tree."""
 
     def write(self) -> None:
-        carried = carried_columns(self.run.folder)
-        rows = [
-            self._write_checkpoint(entry, carried.get((entry.line.problem, entry.line.checkpoint), {}))
-            for entry in self.run.entries()
-        ]
+        rows = [self._write_checkpoint(entry) for entry in self.run.entries()]
         for row, following in zip(rows, [*rows[1:], {}], strict=True):
             if row["is_last"] is None:
                 row["is_last"] = row["problem"] != following.get("problem")
         _write(self.folder / LINES_FILE, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
-        agent, quality = read_agent_identity(self.run.folder), carried_quality(self.run.folder)
+        source = next(iter(self.sources), self.run.folder)
+        agent, quality = read_agent_identity(self.run.folder), carried_quality(source)
         _write_json(self.folder / RESULT_SUMMARY_FILE, result_document(rows, self.skips, agent, quality))
         for name in RUN_FILES:
-            _copy(self.run.folder / name, self.folder / name)
+            _copy(source / name, self.folder / name)
 
-    def _write_checkpoint(self, entry: StoredCheckpoint, carried: Columns) -> Columns:
+    def _write_checkpoint(self, entry: StoredCheckpoint) -> Columns:
         line, skips = entry.line, self.skips
         path = f"{folder_name(line.problem)}/{folder_name(line.checkpoint)}"
-        folder, source = self.folder / path, entry.folder or self.run.folder / path
+        folder, stored = self.folder / path, entry.folder or self.run.folder / path
+        source = source_checkpoint(stored)
         try:
             folder.mkdir(parents=True)
         except FileExistsError as error:
             raise ResultError(f"{line.label}: exported twice; keep one of its results") from error
         counts, versions = Counts.of(entry, skips), self._versions(entry)
-        known = carried_evaluation(source) if entry.results and is_scb(entry.results) else {}
+        known = carried_evaluation(entry.folder) if entry.folder and entry.results and is_scb(entry.results) else {}
         _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, known))
         for name, data in evaluation_files(entry).items():
             _write(folder / EVALUATION_DIR / name, data)
         _copy(source / INFERENCE_FILE, folder / INFERENCE_FILE)
-        identity: Columns = {
-            "version": versions.problem,
-            "path": path,
-            "idx": line.order,
-            "is_first": line.order == 1,
-        }
+        identity: Columns = {"version": versions.problem, "idx": line.order, "is_first": line.order == 1}
         checkpoints = entry.results.provenance.checkpoints if entry.results else []
         if line.checkpoint in checkpoints:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
-        return columns_of(entry, counts, skips, identity, carried)
+        run = self.run.folder if source == stored else source.parent.parent
+        carried = self._carried(run).get((line.problem, line.checkpoint), {})
+        measured = {} if "lines_added" in carried else self.snapshots.next(line, source)
+        return columns_of(entry, counts, skips, identity, {**measured, **carried, "path": path})
+
+    def _carried(self, run: Path) -> ColumnsByCheckpoint:
+        if run not in self.sources:
+            self.sources[run] = carried_columns(run)
+        return self.sources[run]
 
     def _versions(self, entry: StoredCheckpoint) -> Versions:
         """From the problem that the run remembers, if its configuration is that of the result."""

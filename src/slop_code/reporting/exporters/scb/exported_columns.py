@@ -38,19 +38,19 @@ Columns = dict[str, Any]
 
 
 def columns_of(
-    entry: StoredCheckpoint, counts: Counts, skips: Skips, identity: Columns, carried: Mapping[str, Any]
+    entry: StoredCheckpoint, counts: Counts, skips: Skips, identity: Columns, known: Mapping[str, Any]
 ) -> Columns:
-    """`identity`: version, path, position; `carried`: columns of the same checkpoint in a file of SlopCodeBench.
+    """`identity`: version and position; `known`: columns of the checkpoint that were measured or taken over.
 
-    Counts and rates follow from the results alone. The other columns are taken over where they are known already.
+    Counts and rates follow from the results alone, whatever was taken over.
     """
     line = entry.line
-    state = RAN if has_verdict(line) else carried.get("state", RAN)
+    state = RAN if has_verdict(line) else known.get("state", RAN)
     return {
         **dict.fromkeys(COLUMNS),
         **identity,
         **agent_columns(line.agent),
-        **carried,
+        **known,
         "problem": file_safe(line.problem),
         "checkpoint": file_safe(line.checkpoint),
         "state": line.state if state == RAN and not has_verdict(line) else state,
