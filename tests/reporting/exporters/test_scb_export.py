@@ -338,3 +338,26 @@ def test_files_that_are_links_or_too_large_are_not_copied(tmp_path, export):
     (folder / "config.yaml").write_bytes(b"#" * (2 << 20))
     exported = export(folder)
     assert sorted(path.name for path in exported.iterdir()) == ["checkpoint_results.jsonl", "result.json", "words"]
+
+
+def test_lines_are_counted_between_the_snapshots_of_two_checkpoints(tmp_path, export):
+    folder = write_run(tmp_path / "run", {"words": ["+", "+", "+", "+"]})
+    for number, text in ((1, "a\nb\n"), (2, "a\nc\nd\n"), (4, "a\n")):
+        path = folder / f"words/checkpoint_{number}/snapshot/main.py"
+        path.parent.mkdir()
+        path.write_text(text)
+    columns = [(row["lines_added"], row["lines_removed"], row["delta.churn_ratio"]) for row in rows(export(folder))]
+    assert columns == [(2, 0, None), (2, 1, 1.5), (None, None, None), (None, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("named", "taken"), [("theirs/words/checkpoint_1", True), ("theirs/other/checkpoint_1", False)]
+)
+def test_the_run_of_a_mirrored_tree_is_the_source(named, taken, tmp_path, export):
+    folder = write_run(tmp_path / "mirror", {"words": ["+"]})
+    snapshot = tmp_path / "theirs" / problem / "checkpoint_1" / "snapshot"
+    snapshot.mkdir(parents=True)
+    (tmp_path / "theirs/config.yaml").write_text("model: m\n")
+    (folder / "words/checkpoint_1/.slop-code").mkdir()
+    (folder / "words/checkpoint_1/.slop-code/origin.json").write_text(json.dumps({"snapshot": str(snapshot)}))
+    assert (export(folder) / "config.yaml").exists() is taken

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from slop_code.cli.main import run as slop_code
+from slop_code.evaluation.result_files.foreign_files import kept_name
 from slop_code.reporting.exporters import Skips
 from slop_code.reporting.exporters.scb.export_folder import export_folder
 from slop_code.runs.read_results import read_runs
+from tests.marks import in_proof
 from tests.scb_run import write_scb_run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "exports.md"
@@ -114,8 +116,35 @@ def test_a_folder_of_evaluation_files_that_is_a_link_is_not_read(theirs, tmp_pat
     assert json.loads(export["calendar/checkpoint_1/evaluation/report.json"])["created"] == 0
 
 
+def test_columns_of_a_file_that_was_renamed_are_taken_over(theirs, tmp_path):
+    for name in ("checkpoint_results.jsonl", "result.json"):
+        path = theirs / name
+        path.rename(kept_name(path))
+    export = documents(exported(theirs, tmp_path / "export"))
+    assert export["ledger/checkpoint_3/checkpoint_results.jsonl"]["mass.cc"] == 9.0
+    assert export["result.json"]["cc.max.max"] == 4
+
+
 def test_the_command_exports_a_run_of_slopcodebench(theirs, tmp_path, capsys):
     target = tmp_path / "export"
     assert slop_code(["export", str(theirs), "--format", "scb", "-o", str(target)]) == 0
     assert capsys.readouterr().out == f"written: {target}\n"
     assert len((target / "checkpoint_results.jsonl").read_text().splitlines()) == 7
+
+
+@pytest.mark.parametrize("problems", [["router"], *in_proof(["calendar", "ledger", "router"])])
+def test_an_evaluation_of_the_same_run_exports_the_same_columns(problems, tmp_path, cache):
+    """Their run, evaluated by slop-code into a mirrored tree: the export of that is the export of their run."""
+    theirs = write_scb_run(tmp_path / "theirs", problems_dir=tmp_path / "problems")
+    chosen = [word for problem in problems for word in ("--problem", problem)]
+    ours = ["-o", str(tmp_path / "ours"), "--problems-dir", str(tmp_path / "problems"), "--exit-zero"]
+    assert slop_code(["eval", str(theirs), *ours, *chosen]) == 0
+    before = documents(exported(theirs, tmp_path / "before"))
+    after = documents(exported(tmp_path / "ours", tmp_path / "after"))
+    if len(problems) == 1:
+        before = {path: value for path, value in before.items() if not path.startswith(("calendar/", "ledger/", "res"))}
+        del after["result.json"]
+    assert set(differences(before, after)) == {
+        *(("evaluation.json", key, CHANGED) for key in ("duration", "entrypoint", "test_collection_hash")),
+        *((f"evaluation/{name}", THE_FILE, CHANGED) for name in ("report.json", "stdout.txt")),
+    }

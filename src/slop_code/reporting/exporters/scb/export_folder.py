@@ -112,7 +112,7 @@ class _RunExport:
                 row["is_last"] = row["problem"] != following.get("problem")
         _write(self.folder / LINES_FILE, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
         source = next(iter(self.sources), self.run.folder)
-        agent, quality = read_agent_identity(self.run.folder), carried_quality(source)
+        agent, quality = read_agent_identity(source), carried_quality(source)
         _write_json(self.folder / RESULT_SUMMARY_FILE, result_document(rows, self.skips, agent, quality))
         for name in RUN_FILES:
             _copy(source / name, self.folder / name)
