@@ -350,10 +350,8 @@ def test_lines_are_counted_between_the_snapshots_of_two_checkpoints(tmp_path, ex
     assert columns == [(2, 0, None), (2, 1, 1.5), (None, None, None), (None, None, None)]
 
 
-@pytest.mark.parametrize(
-    ("named", "taken"), [("theirs/words/checkpoint_1", True), ("theirs/other/checkpoint_1", False)]
-)
-def test_the_run_of_a_mirrored_tree_is_the_source(named, taken, tmp_path, export):
+@pytest.mark.parametrize(("problem", "taken"), [("words", True), ("other", False)])
+def test_the_run_of_a_mirrored_tree_is_the_source(problem, taken, tmp_path, export):
     folder = write_run(tmp_path / "mirror", {"words": ["+"]})
     snapshot = tmp_path / "theirs" / problem / "checkpoint_1" / "snapshot"
     snapshot.mkdir(parents=True)
