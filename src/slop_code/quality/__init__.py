@@ -1,1 +1,1 @@
-"""Quality of submissions' code, and changes between checkpoints."""
+"""Code quality of submissions, and changes between checkpoints: figures beside the verdicts, never part of them."""
