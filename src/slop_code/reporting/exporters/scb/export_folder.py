@@ -27,7 +27,7 @@ from slop_code.reporting.exporters.scb.exported_columns import columns_of
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
 from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
 from slop_code.reporting.exporters.scb.exported_summary import result_document
-from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns
+from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns, quality_columns
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
@@ -127,8 +127,8 @@ class _RunExport:
         except FileExistsError as error:
             raise ResultError(f"{line.label}: exported twice; keep one of its results") from error
         counts, versions = Counts.of(entry, skips), self._versions(entry)
-        known = carried_evaluation(entry.folder) if entry.folder and entry.results and is_scb(entry.results) else {}
-        _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, known))
+        values = carried_evaluation(entry.folder) if entry.folder and entry.results and is_scb(entry.results) else {}
+        _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, values))
         for name, data in evaluation_files(entry).items():
             _write(folder / EVALUATION_DIR / name, data)
         _copy(source / INFERENCE_FILE, folder / INFERENCE_FILE)
@@ -138,8 +138,9 @@ class _RunExport:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
         run = self.run.folder if source == stored else source.parent.parent
         carried = self._carried(run).get((line.problem, line.checkpoint), {})
-        measured = {} if "lines_added" in carried else self.snapshots.next(line, source)
-        return columns_of(entry, counts, skips, identity, {**measured, **carried, "path": path})
+        changes = {} if "lines_added" in carried else self.snapshots.next(line, source)
+        known = {**quality_columns(stored), **changes, **carried, "path": path}
+        return columns_of(entry, counts, skips, identity, known)
 
     def _carried(self, run: Path) -> ColumnsByCheckpoint:
         if run not in self.sources:

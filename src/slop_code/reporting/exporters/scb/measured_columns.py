@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from slop_code.errors import ResultError
+from slop_code.quality.quality_record import Quality
 from slop_code.quality.snapshot_diff import changes_between
 from slop_code.runs.run_layout import SNAPSHOT
 
@@ -12,6 +14,30 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.runs.checkpoint_lines import CheckpointLine
+
+
+def quality_columns(folder: Path) -> dict[str, Any]:
+    """Figures of the implementation, without the submission's own tests; empty where they were not measured."""
+    try:
+        quality = Quality.load(folder)
+    except ResultError:
+        return {}
+    if quality is None or quality.implementation is None:
+        return {}
+    figures = quality.implementation
+    lines = figures.source_lines
+    return {
+        "sloc": lines,
+        "files": figures.files,
+        "functions": figures.functions,
+        "cc_max": figures.max_complexity,
+        "cc_high_count": figures.high_cc_functions,
+        "clone_lines": figures.clone_lines,
+        "cloned_pct": 100 * figures.clone_lines / lines if lines else None,
+        "verbosity_flagged_pct": 100 * figures.flagged_lines / lines if lines else None,
+        "verbosity": figures.verbosity,
+        "erosion": figures.erosion,
+    }
 
 
 @dataclass(slots=True)
