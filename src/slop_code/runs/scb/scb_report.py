@@ -31,10 +31,11 @@ class ReportedTests:
     """The tests of a report that no test of the result was matched with yet."""
 
     def __init__(self, tests: list[RawTest], checkpoints: set[str]) -> None:
-        self._tests: dict[tuple[str | None, str], list[RawTest]] = {}
+        self._tests: dict[tuple[str, str], list[RawTest]] = {}
         for test in tests:
-            file, _, name = test.nodeid.partition("::")
-            home = checkpoint_of(PurePosixPath(file).name, checkpoints)
+            path, _, name = test.nodeid.partition("::")
+            file = PurePosixPath(path)
+            home = checkpoint_of(file.name, checkpoints) or file.stem.removeprefix("test_")
             self._tests.setdefault((home, name), []).append(test)
 
     def take(self, home: str, name: str, status: Status) -> RawTest | None:
@@ -45,9 +46,9 @@ class ReportedTests:
         return tests.pop(next((number for number, test in enumerate(tests) if test.status == status), 0))
 
     def rest(self) -> Iterator[tuple[str, RawTest]]:
-        """Tests of the known checkpoints that were not taken, each with its checkpoint."""
+        """The tests that were not taken, each with its checkpoint."""
         for (home, _), tests in self._tests.items():
-            yield from ((home, test) for test in tests if home is not None)
+            yield from ((home, test) for test in tests)
 
 
 def read_report(folder: Path) -> list[RawTest] | str:
