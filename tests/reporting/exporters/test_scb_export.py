@@ -19,6 +19,7 @@ from slop_code.reporting.exporters.scb.exported_report import built_report
 from slop_code.reporting.exporters.scb.exported_summary import stats
 from slop_code.reporting.text import TEXT_BYTES
 from slop_code.runs.read_results import read_runs
+from tests.docs.pages import section, table_rows
 from tests.factories import case, result, write_run
 from tests.run_world import world  # noqa: F401  (a fixture)
 
@@ -391,3 +392,14 @@ def test_quality_of_the_implementation_is_in_the_line_and_in_the_result(tmp_path
     assert {second[name] for name in names} == {None}
     total = read(exported / "result.json")
     assert (total["erosion"]["mean"], total["verbosity"]["count"], total["cc"]["max"]["max"]) == (0.5, 1, 12)
+
+
+def test_every_key_of_an_export_is_explained(grouped, export):
+    folder = export(grouped)
+    made = {
+        "evaluation.json of an export": read(folder / "words/checkpoint_1/evaluation.json"),
+        "Columns of a line": rows(folder)[0],
+        "Figures of the run": read(folder / "result.json"),
+    }
+    for heading, document in made.items():
+        assert table_rows(section("exports.md", heading)).keys() >= document.keys()
