@@ -324,12 +324,15 @@ def test_an_empty_folder_is_filled_and_a_second_export_refused(tmp_path, capsys)
 def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
     folder = write_run(tmp_path / "run", {"words": ["+"]})
 
-    def refuse(*_arguments):
-        raise OSError(28, "No space left on device", "exported")
+    target, renamed = tmp_path / "exported", os.rename
+
+    def refuse(source, _target):
+        renamed(source, source)
+        raise OSError(28, "No space left on device", str(source))
 
     monkeypatch.setattr(os, "rename", refuse)
-    assert slop_code(["export", str(folder), "--format", "scb", "-o", str(tmp_path / "exported")]) == 3
-    assert "No space left on device" in capsys.readouterr().err
+    assert slop_code(["export", str(folder), "--format", "scb", "-o", str(target)]) == 3
+    assert capsys.readouterr().err == f"slop-code: {target}: No space left on device\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 

@@ -84,12 +84,17 @@ def folder_name(name: str) -> str:
 
 @contextlib.contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
+    """A folder that becomes `target` at the end. Errors name the target."""
     target.parent.mkdir(parents=True, exist_ok=True)
     scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}"
     try:
         scratch.mkdir()
         yield scratch
         os.rename(scratch, target)  # replaces an empty folder only
+    except OSError as error:
+        if error.filename is None or Path(error.filename).is_relative_to(scratch):
+            error.filename, error.filename2 = os.fspath(target), None
+        raise
     finally:
         if os.path.lexists(scratch):
             remove_tree(scratch)
