@@ -117,12 +117,17 @@ def test_a_folder_of_evaluation_files_that_is_a_link_is_not_read(theirs, tmp_pat
 
 
 def test_columns_of_a_file_that_was_renamed_are_taken_over(theirs, tmp_path):
+    summary = json.loads((theirs / "result.json").read_text())
+    summary |= {"erosion": {"mean": 0.25, "count": 7}, "ratios": {"rubric": {"mean": 0.5}, "lint": {"mean": 99}}}
+    (theirs / "result.json").write_text(json.dumps(summary))
     for name in ("checkpoint_results.jsonl", "result.json"):
         path = theirs / name
         path.rename(kept_name(path))
     export = documents(exported(theirs, tmp_path / "export"))
     assert export["ledger/checkpoint_3/checkpoint_results.jsonl"]["mass.cc"] == 9.0
     assert export["result.json"]["cc.max.max"] == 4
+    assert (export["result.json"]["erosion.mean"], export["result.json"]["ratios.rubric.mean"]) == (0.25, 0.5)
+    assert export["result.json"]["ratios.lint.mean"] < 1, "computed from the lines where these have numbers"
 
 
 def test_the_command_exports_a_run_of_slopcodebench(theirs, tmp_path, capsys):
