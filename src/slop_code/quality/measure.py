@@ -23,10 +23,10 @@ from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sand
 from slop_code.execution.session import Session
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.quality.quality_record import NO_FILES, LeftOut, Quality, QualityFigures, QualityProvenance
+from slop_code.quality.quality_record import NO_FILES, LeftOut, Quality, QualityFigures, QualityProvenance, Side
 from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH
 from slop_code.quality.scb_check_output import ScbCheckOutput, parse_output
-from slop_code.quality.sources import Side, Sources, copy_sources
+from slop_code.quality.sources import Sources, copy_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,8 +68,8 @@ class ScbCheck:
         cls, cache: Cache, environment: EnvironmentSpec | None = None, progress: ProgressCallback = ignore_progress
     ) -> ScbCheck:
         """Set up the environment at the first use, which needs network. Raises where that is not possible."""
-        sandbox = sandbox_for(scb_check_environment(environment), cache, progress)
         try:
+            sandbox = sandbox_for(scb_check_environment(environment), cache, progress)
             sandbox.subject_python()
         except ConfigError as error:
             fact = str(error).partition("; ")[0]
@@ -98,7 +98,9 @@ class ScbCheck:
         """The figures of a snapshot, from the cache where the same submission was measured before."""
         submission = open_submission(snapshot)
         tree = read_tree(submission)
-        key = digest_of([tree.digest, self.sandbox.name, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in RULES)])
+        key = digest_of(
+            [tree.digest, self.sandbox.name, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in RULES)]
+        )
 
         def build(entry: Path) -> None:
             if tree.over_limit is not None:

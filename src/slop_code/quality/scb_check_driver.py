@@ -62,7 +62,7 @@ def main(root: Path) -> None:
 
 
 def _isolate() -> None:
-    """A global `sg` comes first in scb-check, and ast-grep looks for a configuration from the current folder upwards."""
+    """scb-check prefers a global `sg`, and ast-grep looks for a configuration from the current folder upwards."""
     os.environ["PATH"] = os.path.dirname(sys.executable)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -41,7 +41,7 @@ class ScbCheckOutput:
 
 
 def parse_output(log: str, copies: Collection[str]) -> ScbCheckOutput:
-    """`copies`: the paths of the files that were given to the driver. Anything unexpected is a reason, never figures."""
+    """`copies`: paths of the files that the driver was given. Anything unexpected is a reason, and never figures."""
     lines = [line for line in log.splitlines() if line.startswith(MARK)]
     try:
         if len(lines) != 1:
@@ -56,7 +56,9 @@ def parse_output(log: str, copies: Collection[str]) -> ScbCheckOutput:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return ScbCheckOutput(reason=f"scb-check: unexpected output: {error}"[:MAX_REASON_LENGTH])
     if figures.files != len(copies) - len(left_out):
-        return ScbCheckOutput(reason=f"scb-check: {figures.files} files measured, expected {len(copies) - len(left_out)}")
+        return ScbCheckOutput(
+            reason=f"scb-check: {figures.files} files measured, expected {len(copies) - len(left_out)}"
+        )
     return ScbCheckOutput(figures, left_out=left_out)
 
 

@@ -7,11 +7,11 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.execution.submission import RESERVED, walk_tree
+from slop_code.quality.quality_record import Side
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,11 +53,6 @@ TEST_FILE = re.compile(
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
 _DIRECTIVE, _NO_DIRECTIVE = b"ast-grep-ignore", b"ast-grep-ignorE"
 """ast-grep obeys this word in a comment, and has no option against it. The other has the same length and syntax."""
-
-
-class Side(StrEnum):
-    IMPLEMENTATION = "implementation"
-    TESTS = "tests"
 
 
 @dataclass(slots=True)
@@ -138,4 +133,6 @@ def _reason_against(entry: TreeEntry, path: PurePosixPath, sources: Sources) -> 
         return f"larger than {MAX_FILE_SIZE >> 10} KiB"
     if sources.files >= MAX_FILES:
         return f"more than {MAX_FILES} source files"
-    return f"more than {MAX_TOTAL_SIZE >> 20} MiB of source files" if sources.size + entry.size > MAX_TOTAL_SIZE else None
+    return (
+        f"more than {MAX_TOTAL_SIZE >> 20} MiB of source files" if sources.size + entry.size > MAX_TOTAL_SIZE else None
+    )
