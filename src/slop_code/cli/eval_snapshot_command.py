@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_environment(environment),
         arguments.snapshot,
         output_dir=arguments.output,
-        progress=lambda event: _show_progress(event, verbose=arguments.verbose, quiet=arguments.json),
+        progress=lambda event: _show_progress(event, arguments),
     )
     further = check_pytest_args([*selection_words(arguments), *arguments.pytest_arg])
     if arguments.print_command:
@@ -109,12 +109,13 @@ def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Nam
         print_stored(arguments.output / RESULT_FILE, evaluation, quiet=arguments.json)
 
 
-def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
-    """Long steps are always shown; the others on a terminal, or when asked for."""
-    if event.kind is ProgressKind.RUN_TESTS and not quiet:
+def _show_progress(event: ProgressEvent, arguments: argparse.Namespace) -> None:
+    """Long steps are shown unless -q is given; the others on a terminal, or when asked for."""
+    if event.kind is ProgressKind.RUN_TESTS and not arguments.json:
         # From here on this process only waits, which is time to import what prints the result.
         threading.Thread(
             target=importlib.import_module, args=("slop_code.reporting.result_lines",), daemon=True
         ).start()
-    if verbose or (sys.stderr.isatty() and not quiet) or event.is_long:
+    usual = event.is_long or (sys.stderr.isatty() and not arguments.json)
+    if arguments.verbose or (usual and not arguments.quiet):
         print_step(progress_text(event))

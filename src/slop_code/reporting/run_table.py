@@ -160,7 +160,10 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
-    yield from _warnings(lines)
+    yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
+    yield from _rates(summary.totals)
+    if agent := agents_of(summary):
+        yield f"agent: {agent}", ""
     if summary.samples:
         estimates = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
@@ -170,9 +173,6 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
                 f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample",
                 "yellow",
             )
-    yield from _rates(summary.totals)
-    if agent := agents_of(summary):
-        yield f"agent: {agent}", ""
     yield verdict(summary, policy)
 
 
@@ -188,8 +188,8 @@ def _rates(totals: Totals) -> Iterator[StyledLine]:
         yield f"rates: {', '.join(texts)}", ""
 
 
-def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
-    warnings = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
+def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
+    warnings = list(dict.fromkeys(given))
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(warnings) > SHOWN_REASONS:

@@ -33,6 +33,7 @@ from slop_code.runs.run_layout import (
     text_of,
     unreadable,
 )
+from slop_code.runs.scb.catalog import catalog_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -64,6 +65,15 @@ class DiscoveredRun:
     @property
     def input_folder(self) -> Path | None:
         return self.source or self.folder
+
+    @property
+    def summary_warnings(self) -> list[str]:
+        """Warnings about the run as a whole."""
+        problems = {submission.problem.path.parent for submission in self.submissions}
+        folder = self.input_folder
+        if folder is not None and self.within is not None:
+            folder = folder.resolve().parent
+        return catalog_warnings(folder, problems) if folder else []
 
     @property
     def warnings(self) -> list[str]:

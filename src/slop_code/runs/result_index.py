@@ -59,6 +59,8 @@ class ResultIndex:
         self._changed = False
         self.unreadable: dict[Path, str] = {}
         """Results that could not be read, each with the reason."""
+        self.ignored: set[Path] = set()
+        """Files that count as missing, as they are about to be renamed."""
         self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
         """The last results that were read: a checkpoint is compared with the checkpoint before it."""
 
@@ -69,6 +71,8 @@ class ResultIndex:
 
     def facts(self, path: Path) -> CheckpointFacts | None:
         """None where there is no file. A damaged result has no verdict, with the reason."""
+        if path in self.ignored:
+            return None
         try:
             stamp = _stamp(path)
         except (FileNotFoundError, NotADirectoryError):

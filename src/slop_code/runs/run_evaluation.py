@@ -185,16 +185,17 @@ class RunEvaluation:
             if writes_summary(run, self.settings):
                 issues = [issue for issue in self.plan.issues if issue.run == run.name]
                 own = {name: agent for name, agent in agents.items() if name == run.name}
-                written.append(write_summary(run.folder, run_lines, issues, agents=own))
+                written.append(write_summary(run.folder, run_lines, issues, agents=own, warnings=run.summary_warnings))
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
         policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
+        warnings = [warning for run in self.runs for warning in run.summary_warnings]
         if (folder := common_folder(self.runs, self.settings)) is not None:
             relative = _relative_to(folder, lines, self.runs)
-            write_summary(folder, relative, self.plan.issues, samples=samples, agents=agents)
-        return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents)
+            write_summary(folder, relative, self.plan.issues, samples=samples, agents=agents, warnings=warnings)
+        return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents, warnings=warnings)
 
 
 def _make_folders(outputs: Sequence[Path]) -> None:
@@ -259,6 +260,9 @@ def open_runs(
             runs = stack.enter_context(lock_runs(runs, settings.shard))
             set_aside(_held(foreign, runs, settings))
             _finish_replacements(runs, settings.shard)
+        else:
+            for index in indexes.values():
+                index.ignored.update(foreign)
         locked = [before_plan(run) for run in runs]
         remote = is_remote(settings.executor)
         plan = make_plan(
