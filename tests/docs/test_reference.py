@@ -30,7 +30,7 @@ from slop_code.execution.environment import (
     parse_size,
 )
 from slop_code.quality import quality_record
-from slop_code.reporting.exporters import BUILT_IN
+from slop_code.reporting.exporters import BUILT_IN, SCB
 from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.runs import (
     CheckpointFacts,
@@ -140,7 +140,7 @@ def test_every_format_and_column_is_explained() -> None:
     table = table_rows(section("exports.md", "Columns"))
     shown = [(name, cells[1].removesuffix(" or empty")) for name, cells in table.items()]
     assert shown == [(name, words[kind]) for name, kind in COLUMNS.items()]
-    assert list(table_rows(section("exports.md", "Formats"))) == list(BUILT_IN)
+    assert list(table_rows(section("exports.md", "Formats"))) == [*BUILT_IN, SCB]
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,30 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_written, unreadable_status
 from slop_code.cli.shared_options import add_policy
-from slop_code.reporting.exporters import BUILT_IN
+from slop_code.errors import UsageError
+from slop_code.reporting.exporters import BUILT_IN, SCB, Skips, exporter
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from slop_code.cli.shared_options import Commands
+    from slop_code.reporting.exporters import Exporter
+    from slop_code.runs.read_results import RunResults
 
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "export",
-        help="write results as JUnit, CTRF, CSV, Parquet or Markdown",
+        help="write results as JUnit, CTRF, CSV, Parquet, Markdown or a SlopCodeBench run",
         description="Write the results of runs in another format. Nothing is evaluated.",
         epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written, or a result cannot be read: it is "
         "named, and exported as a checkpoint without a verdict.",
-        examples=["slop-code export runs/today --format junit -o results.xml", "slop-code export runs/* --format csv"],
+        examples=[
+            "slop-code export runs/today --format junit -o results.xml",
+            "slop-code export runs/* --format csv",
+            "slop-code export runs/today --format scb -o exported",
+        ],
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of an evaluated run")
@@ -31,20 +39,52 @@ def add_to(commands: Commands) -> None:
         "--format",
         required=True,
         metavar="NAME",
-        help=f"{', '.join(BUILT_IN)}, or the name of an exporter from an installed package",
+        help=f"{', '.join([*BUILT_IN, SCB])}, or the name of an exporter from an installed package",
     )
-    option("-o", "--output", metavar="FILE", type=Path, help="write to this file (default: standard output)")
+    option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        type=Path,
+        help="write to this file (default: standard output); for scb, to this new or empty folder",
+    )
+    option(
+        "--skips",
+        choices=[*Skips],
+        help="scb: leave skipped tests out of the totals (default), or count them as not passed",
+    )
     add_policy(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code._io import open_atomic
-    from slop_code.reporting.exporters import exporter
-    from slop_code.runs.read_results import check_output, read_runs
+    from slop_code.runs.read_results import read_runs
 
-    write = exporter(arguments.format)
-    runs = read_runs(arguments.runs)
+    if arguments.format == SCB:
+        runs = read_runs(arguments.runs)
+        _export_folder(runs, arguments.output, Skips(arguments.skips or Skips.LEAVE_OUT))
+    elif arguments.skips is not None:
+        raise UsageError(f"--skips is for --format {SCB}: the other formats have every test with its status")
+    else:
+        write = exporter(arguments.format)
+        runs = read_runs(arguments.runs)
+        _export_stream(write, runs, arguments)
+    return unreadable_status([message for results in runs for message in results.unreadable])
+
+
+def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips) -> None:
+    from slop_code.reporting.exporters.scb.export_folder import export_folder
+
+    if output is None:
+        raise UsageError(f"--format {SCB} writes a folder; give a new or an empty one with -o")
+    export_folder(runs, output, skips)
+    print_written(output)
+
+
+def _export_stream(write: Exporter, runs: Sequence[RunResults], arguments: argparse.Namespace) -> None:
+    from slop_code._io import open_atomic
+    from slop_code.runs.read_results import check_output
+
     entries = (entry for results in runs for entry in results.entries())
     output: Path | None = arguments.output
     if output is None:
@@ -55,4 +95,3 @@ def run(arguments: argparse.Namespace) -> int:
         with open_atomic(output) as stream:
             write(entries, stream, arguments.pass_policy)
         print_written(output)
-    return unreadable_status([message for results in runs for message in results.unreadable])

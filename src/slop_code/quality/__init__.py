@@ -1,1 +1,1 @@
-"""Code quality of submissions: figures beside the verdicts, never part of them."""
+"""Code quality of submissions, and changes between checkpoints: figures beside the verdicts, never part of them."""

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import RatePolicy, pass_rate
 from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
@@ -57,6 +58,14 @@ def file_safe(text: str) -> str:
 def has_verdict(line: CheckpointLine) -> bool:
     """Without a verdict, no test is reported as passed or failed."""
     return line.state == "evaluated"
+
+
+def rates_of(line: CheckpointLine) -> dict[RatePolicy, float | None]:
+    """None without a verdict, or without such tests."""
+    return {
+        policy: pass_rate(policy, line.pass_counts, line.total_counts) if has_verdict(line) else None
+        for policy in RatePolicy
+    }
 
 
 def no_verdict_text(line: CheckpointLine) -> str:

@@ -6,6 +6,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from slop_code.runs.scb.agent_facts import AgentFacts
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "data" / "schemas" / "ctrf-schema-0.0.json").read_text())
 COUNTS = ("tests", "passed", "failed", "skipped", "pending", "other")
 
@@ -76,3 +78,11 @@ def test_hostile_text_stays_text(results, hostile):
     report = results(hostile)
     assert [test["status"] for test in report["tests"]] == ["failed", "failed", "skipped"]
     assert "\x1b" not in json.dumps(report, ensure_ascii=False)
+
+
+def test_a_checkpoint_has_its_rates_and_the_cost_of_the_agent(results, make_entry, make_test):
+    entry = make_entry(make_test(), make_test("b", "failed", group_type="Error"), agent=AgentFacts(cost=0.5, error="x"))
+    first, second = results(entry, make_entry(gone="no snapshot"))["extra"]["checkpoints"]
+    assert first["rates"] == {"strict": 0.5, "isolated": 0.5, "core": 1.0}
+    assert first["agent"] == {"cost": 0.5, "steps": None, "input": None, "output": None}
+    assert (second["rates"], second["agent"]) == (dict.fromkeys(("strict", "isolated", "core")), None)

@@ -12,13 +12,14 @@ from slop_code.errors import UsageError
 from slop_code.reporting.exporters.csv_exporter import cell
 from slop_code.reporting.exporters.export_rows import COLUMNS, rows
 from slop_code.reporting.exporters.parquet_exporter import batches
+from slop_code.runs.scb.agent_facts import AgentFacts
 
 
 @pytest.fixture
 def entries(make_entry, make_test):
     failed = make_test("test_b[ü]", "failed", failure_message='E   "no",\n1', group_type="Error", markers=[])
     return [
-        make_entry(make_test(), failed),
+        make_entry(make_test(), failed, agent=AgentFacts(cost=0.25, steps=12, input=100)),
         make_entry(make_test(), checkpoint="checkpoint_2", reason="out of memory"),
         make_entry(checkpoint="checkpoint_3", gone="no snapshot"),
     ]
@@ -52,6 +53,8 @@ def test_csv_is_read_back(entries, export):
         "markers": "slow parametrize", "status": "passed", "passed": "true", "quarantined": "false",
         "duration_ms": "1234.568", "message": "",
         "submission_digest": "5ub", "tests_digest": "7e5", "evaluation_version": "1-abc", "slop_code": "0.1.0",
+        "strict_rate": "0.5", "isolated_rate": "0.5", "core_rate": "1.0",
+        "agent_cost": "0.25", "agent_steps": "12", "agent_input": "100", "agent_output": "",
     }  # fmt: skip
     assert dict(zip(header, second, strict=True))["message"] == 'E   "no",\n1'
 
@@ -112,7 +115,8 @@ def test_parquet_has_types_and_keeps_text_as_it_is(export, make_entry, make_test
     assert types == {
         **dict.fromkeys(COLUMNS, "VARCHAR"),
         "order": "BIGINT", "passed": "BOOLEAN", "quarantined": "BOOLEAN", "duration_ms": "DOUBLE",
-        "markers": "VARCHAR[]",
+        "markers": "VARCHAR[]", "strict_rate": "DOUBLE", "isolated_rate": "DOUBLE", "core_rate": "DOUBLE",
+        "agent_cost": "DOUBLE", "agent_steps": "BIGINT", "agent_input": "BIGINT", "agent_output": "BIGINT",
     }  # fmt: skip
     assert duckdb.sql(f"select message, markers from '{path}'").fetchall() == [("=1+1", ["slow", "parametrize"])]
     assert duckdb.sql(f"select distinct compression from parquet_metadata('{path}')").fetchall() == [("ZSTD",)]

@@ -9,6 +9,7 @@ import pytest
 
 from slop_code.evaluation.report import TestResult
 from slop_code.reporting.exporters.junit_exporter import split_id
+from slop_code.runs.scb.agent_facts import AgentFacts
 
 pytestmark = pytest.mark.e2e
 SCHEMA = Path(__file__).parents[2] / "data" / "schemas" / "junit-10.xsd"
@@ -62,11 +63,12 @@ def test_a_test_that_did_not_pass_says_why_and_what_it_ran(suites, make_entry, m
 
 
 def test_the_suite_says_where_it_came_from(suites, make_entry, make_test):
-    (suite,) = suites(make_entry(make_test()))
+    (suite,) = suites(make_entry(make_test(), agent=AgentFacts(cost=1.25)))
     assert {one.name: one.value for one in suite.properties()} == {
         "run": "monday", "problem": "words", "checkpoint": "checkpoint_1", "order": "1", "state": "evaluated",
         "policy": "all-cases", "passed": "true", "submission_digest": "5ub", "tests_digest": "7e5",
         "config_digest": "c0f", "environment_digest": "e0v", "evaluation_version": "1-abc", "slop_code": "0.1.0",
+        "strict_rate": "1", "isolated_rate": "1", "core_rate": "1", "agent_cost": "1.25",
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from slop_code.errors import UsageError
@@ -17,6 +18,18 @@ GROUP = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"
 BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf", "csv", "parquet", "markdown")}
 
+SCB = "scb"
+"""The format that is a folder, not a stream: `scb/export_folder.py`."""
+
+
+class Skips(StrEnum):
+    """Skipped tests in the totals of an export."""
+
+    LEAVE_OUT = "leave-out"
+    """They are in no count, as in SlopCodeBench."""
+    NOT_PASSED = "not-passed"
+    """They count as tests that did not pass, as in the verdicts of slop-code."""
+
 
 class Exporter(Protocol):
     """A function that writes while it reads, so that one result is in memory at a time."""
@@ -30,5 +43,5 @@ def exporter(name: str) -> Exporter:
     function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
     if function is not None:
         return function
-    names = ", ".join(dict.fromkeys([*BUILT_IN, *plugin_names(GROUP)]))
+    names = ", ".join(dict.fromkeys([*BUILT_IN, SCB, *plugin_names(GROUP)]))
     raise UsageError(f"no format {name!r} in this installation; there are {names}")

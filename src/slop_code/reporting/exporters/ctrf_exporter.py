@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from slop_code._version import __version__
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import limit_lines
-from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text
+from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,6 +23,8 @@ SPEC_VERSION = "0.0.0"
 STATUSES = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
 """CTRF has no status for errors; `rawStatus` has ours."""
 OTHER = "other"
+AGENT = ("cost", "steps", "input", "output")
+"""Figures of the agent's work."""
 
 
 def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:
@@ -106,6 +108,8 @@ def checkpoint(entry: StoredCheckpoint, policy: Policy) -> dict[str, Any]:
         "state": line.state,
         "reason": file_safe(line.reason) if line.reason else None,
         "passed": line.passes(policy),
+        "rates": rates_of(line),
+        "agent": line.agent.model_dump(include=set(AGENT)) if line.agent else None,
         "regressions": line.regressions.model_dump() if line.regressions else None,
         "digests": line.digests.model_dump() if line.digests else None,
         "evaluation_version": line.evaluation_version or (NOT_RECORDED if entry.results else ""),

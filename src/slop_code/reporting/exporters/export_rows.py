@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.text import file_safe, has_verdict
+from slop_code.reporting.text import file_safe, has_verdict, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,8 +35,16 @@ COLUMNS: dict[str, type] = {
     "tests_digest": str,
     "evaluation_version": str,
     "slop_code": str,
+    "strict_rate": float,
+    "isolated_rate": float,
+    "core_rate": float,
+    "agent_cost": float,
+    "agent_steps": int,
+    "agent_input": int,
+    "agent_output": int,
 }
 """Columns in their order; unknown texts are None."""
+AGENT = [name for name in COLUMNS if name.startswith("agent_")]
 MAX_INTEGER = 2**63 - 1
 """Largest number that every table format can hold."""
 
@@ -65,6 +73,8 @@ def _checkpoint_columns(entry: StoredCheckpoint) -> ExportRow:
         "tests_digest": _known(source.digests.tests) if source else None,
         "evaluation_version": _known(source.evaluation_version) if source else None,
         "slop_code": _known(source.slop_code) if source else None,
+        **{f"{policy}_rate": rate for policy, rate in rates_of(line).items()},
+        **{name: getattr(line.agent, name.removeprefix("agent_"), None) for name in AGENT},
     }
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import limit_lines
-from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text
+from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -103,6 +103,9 @@ def facts(entry: StoredCheckpoint, policy: Policy) -> Iterator[tuple[str, str]]:
     yield from (("order", str(line.order)), ("state", line.state))
     yield from [("reason", line.reason)] if line.reason else []
     yield from (("policy", policy), ("passed", str(line.passes(policy)).lower()))
+    yield from ((f"{policy}_rate", f"{rate:.6g}") for policy, rate in rates_of(line).items() if rate is not None)
+    if line.agent and line.agent.cost is not None:
+        yield "agent_cost", f"{line.agent.cost:.6g}"
     if line.regressions:
         yield "regressions_introduced", str(line.regressions.introduced)
         yield "regressions_repaired", str(line.regressions.repaired)

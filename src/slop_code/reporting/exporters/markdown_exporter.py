@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.headline import headline
-from slop_code.reporting.text import GROUP_HEADINGS, file_safe, has_verdict, one_line, plural, truncate
+from slop_code.reporting.text import GROUP_HEADINGS, file_safe, format_percent, has_verdict, one_line, plural, truncate
+from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -55,7 +56,7 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
 def document(lines: Sequence[CheckpointLine], failures: Sequence[FailedTest], failed: int, policy: Policy) -> str:
     """`failures`: the first of the `failed` tests."""
     several = len({line.run for line in lines}) > 1
-    head = f"{verdict(lines, policy)}\n\n{table(lines, policy, several=several)}"
+    head = f"{verdict(lines, policy)}\n\n{solved(lines)}\n\n{table(lines, policy, several=several)}"
     blocks = [details(failure, several=several) for failure in failures]
     kept = within(blocks, MAX_DOCUMENT_BYTES - _size(head) - 500)
     parts = [head, *kept]
@@ -71,6 +72,18 @@ def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
     text = f"**{word}** ({code(policy)}): {passed} of {plural(len(lines), 'checkpoint')} passed"
     broken = sum(line.regressions.introduced for line in lines if line.regressions)
     return text + f", {unknown} without a verdict" * bool(unknown) + f", {plural(broken, 'regression')}" * bool(broken)
+
+
+def solved(lines: Sequence[CheckpointLine]) -> str:
+    """Solved checkpoints and mean rates, by the names of SlopCodeBench."""
+    totals = totals_of(lines)
+    texts = [
+        f"{policy} {figures.solved}"
+        + (f" (mean rate {format_percent(figures.mean)})" if figures.mean is not None else "")
+        for policy, figures in totals.rates.items()
+    ]
+    cost = f"; cost of the agent {totals.agent.cost:.2f} USD" if totals.agent and totals.agent.cost is not None else ""
+    return f"Solved: {', '.join(texts)}{cost}"
 
 
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:

@@ -1,0 +1,1 @@
+"""Run folders that the tools of SlopCodeBench read."""

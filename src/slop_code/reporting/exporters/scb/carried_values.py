@@ -1,0 +1,105 @@
+"""Values of a run that the tools of SlopCodeBench recorded, which an export takes over.
+
+They come from files that anybody may have written: bounded, and only texts and numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code.evaluation.report import SIZE_LIMIT
+from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.origin import origin_in
+from slop_code.reporting.text import file_safe
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
+from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, RESULT_SUMMARY_FILE, mapping, read_json
+from slop_code.runs.scb.scb_lines import MAX_FILE_BYTES as MAX_LINES_FILE_BYTES
+from slop_code.runs.scb.scb_lines import MAX_LINES, OWN_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_COLUMNS = 500
+MAX_NUMBER = 2**63
+EVALUATION_KEYS: dict[str, type] = {
+    "problem_version": int,
+    "checkpoint_version": int,
+    "entrypoint": str,
+    "pytest_collected": int,
+    "test_collection_hash": str,
+}
+"""Keys of evaluation.json that slop-code does not record, with their types."""
+QUALITY_BLOCKS = ("cc", "ratios", "verbosity", "erosion")
+
+ColumnsByCheckpoint = dict[tuple[Any, Any], dict[str, Any]]
+
+
+def source_checkpoint(folder: Path) -> Path:
+    """The checkpoint of the run, where `folder` is that of a result in a mirrored tree; else `folder`."""
+    if (folder / SNAPSHOT).exists():
+        return folder
+    snapshot = origin_in([folder]).snapshot
+    source = Path(snapshot).parent if snapshot else folder
+    return source if source.parts[-2:] == folder.absolute().parts[-2:] else folder
+
+
+def carried_columns(run: Path) -> ColumnsByCheckpoint:
+    """Columns by problem and checkpoint; empty where there is no such file of SlopCodeBench, not even renamed."""
+    path = run / LINES_FILE
+    return _columns_in(path) or _columns_in(kept_name(path))
+
+
+def _columns_in(path: Path) -> ColumnsByCheckpoint:
+    try:
+        raw = read_bounded(path, MAX_LINES_FILE_BYTES).splitlines()[:MAX_LINES]
+    except (OSError, TooLargeError):
+        return {}
+    rows = [_object(line) for line in raw]
+    return {
+        (row["problem"], row["checkpoint"]): _plain_values(row)
+        for row in rows
+        if OWN_KEY not in row and all(isinstance(row.get(name), str) for name in ("problem", "checkpoint"))
+    }
+
+
+def carried_evaluation(folder: Path) -> dict[str, Any]:
+    values = _plain_values(read_json(folder / RESULT_FILE, SIZE_LIMIT))
+    return {name: values[name] for name, kind in EVALUATION_KEYS.items() if type(values.get(name)) is kind}
+
+
+def carried_quality(run: Path) -> dict[str, Any]:
+    """Blocks of statistics; a block within them has numbers alone."""
+    path = run / RESULT_SUMMARY_FILE
+    document = read_json(path, MAX_FILE_BYTES) or read_json(kept_name(path), MAX_FILE_BYTES)
+    blocks = {name: mapping(document.get(name)) for name in QUALITY_BLOCKS}
+    return {name: _statistics(block) for name, block in blocks.items() if block}
+
+
+def _statistics(block: Mapping[str, Any]) -> dict[str, Any]:
+    inner = {file_safe(key): _plain_values(value) for key, value in block.items() if isinstance(value, dict)}
+    return {**_plain_values(block), **inner}
+
+
+def _plain_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = (str, int, float, type(None))
+    return {file_safe(key): _plain(value) for key, value in [*row.items()][:MAX_COLUMNS] if isinstance(value, kinds)}
+
+
+def _plain(value: Any) -> Any:
+    """Numbers that another reader of JSON may refuse are None."""
+    if isinstance(value, str):
+        return file_safe(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or abs(value) <= MAX_NUMBER else None
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        return mapping(json.loads(line))
+    except (ValueError, RecursionError):
+        return {}

@@ -1,0 +1,192 @@
+"""Export of runs into a new folder: a run folder that the tools of SlopCodeBench read."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slop_code.errors import ConfigError, ResultError, UsageError
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.result_files.origin import remembered_problem
+from slop_code.execution.cache import remove_tree
+from slop_code.reporting.exporters.scb.carried_values import (
+    carried_columns,
+    carried_evaluation,
+    carried_quality,
+    source_checkpoint,
+)
+from slop_code.reporting.exporters.scb.exported_columns import columns_of
+from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
+from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
+from slop_code.reporting.exporters.scb.exported_summary import result_document
+from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns, quality_columns
+from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
+from slop_code.runs.scb.agent_facts import (
+    CONFIG_FILE,
+    INFERENCE_FILE,
+    MAX_FILE_BYTES,
+    RESULT_SUMMARY_FILE,
+    read_agent_identity,
+)
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.scb.scb_report import EVALUATION_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from slop_code.reporting.exporters import Skips
+    from slop_code.reporting.exporters.scb.carried_values import ColumnsByCheckpoint
+    from slop_code.reporting.exporters.scb.exported_columns import Columns
+    from slop_code.runs.read_results import RunResults, StoredCheckpoint
+
+RUN_FILES = (CONFIG_FILE, "environment.yaml", "problem_catalog.json")
+"""Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
+SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+RESERVED = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
+
+
+def export_folder(runs: Sequence[RunResults], target: Path, skips: Skips) -> None:
+    """Writes one run to `target`, several to a folder in it for each. It appears as a whole or not at all."""
+    check_target(target, runs)
+    with _new_folder(Path(os.path.abspath(target))) as scratch:
+        for run in runs:
+            _RunExport(run, scratch if len(runs) == 1 else scratch / folder_name(run.name), skips).write()
+
+
+def check_target(target: Path, runs: Sequence[RunResults]) -> None:
+    """An export replaces nothing: its folder is new or empty, and is in no run."""
+    real = target.resolve()
+    if SNAPSHOT in real.parts:
+        raise UsageError(f"{target}: lies in a snapshot, where nothing is ever written; give another folder with -o")
+    if inside := [run.folder for run in runs if real.is_relative_to(run.folder.resolve())]:
+        raise UsageError(f"{target}: lies in the run {inside[0]}; give a folder outside of it with -o")
+    if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
+        raise UsageError(f"{target}: not a folder; give a new or an empty folder with -o")
+    if target.is_dir() and any(target.iterdir()):
+        raise UsageError(f"{target}: not empty, and an export replaces nothing; give a new or an empty folder with -o")
+
+
+def folder_name(name: str) -> str:
+    """The name, or a similar one where it could not be the name of a folder here. Different names stay different."""
+    if SAFE_NAME.fullmatch(name) and name not in RESERVED:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{re.sub('[^A-Za-z0-9]+', '_', name)[:60]}-{digest}"
+
+
+@contextlib.contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """A folder that becomes `target` at the end. Errors name the target."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}"
+    try:
+        scratch.mkdir()
+        yield scratch
+        os.rename(scratch, target)  # replaces an empty folder only
+    except OSError as error:
+        if error.filename is None or Path(error.filename).is_relative_to(scratch):
+            error.filename, error.filename2 = os.fspath(target), None
+        raise
+    finally:
+        if os.path.lexists(scratch):
+            remove_tree(scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunExport:
+    run: RunResults
+    folder: Path
+    skips: Skips
+    snapshots: SnapshotColumns = field(default_factory=SnapshotColumns)
+    problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
+    sources: dict[Path, ColumnsByCheckpoint] = field(default_factory=dict)
+    """Runs that the results are of, with columns of SlopCodeBench: the run itself, or that of a mirrored tree."""
+
+    def write(self) -> None:
+        rows = [self._write_checkpoint(entry) for entry in self.run.entries()]
+        for row, following in zip(rows, [*rows[1:], {}], strict=True):
+            if row["is_last"] is None:
+                row["is_last"] = row["problem"] != following.get("problem")
+        _write(self.folder / LINES_FILE, "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows))
+        source = next(iter(self.sources), self.run.folder)
+        agent, quality = read_agent_identity(source), carried_quality(source)
+        _write_json(self.folder / RESULT_SUMMARY_FILE, result_document(rows, self.skips, agent, quality))
+        for name in RUN_FILES:
+            _copy(source / name, self.folder / name)
+
+    def _write_checkpoint(self, entry: StoredCheckpoint) -> Columns:
+        line, skips = entry.line, self.skips
+        path = f"{folder_name(line.problem)}/{folder_name(line.checkpoint)}"
+        folder, stored = self.folder / path, entry.folder or self.run.folder / path
+        source = source_checkpoint(stored)
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError as error:
+            raise ResultError(f"{line.label}: exported twice; keep one of its results") from error
+        counts, versions = Counts.of(entry, skips), self._versions(entry)
+        values = carried_evaluation(entry.folder) if entry.folder and entry.results and is_scb(entry.results) else {}
+        _write_json(folder / RESULT_FILE, evaluation_document(entry, counts, skips, versions, values))
+        for name, data in evaluation_files(entry).items():
+            _write(folder / EVALUATION_DIR / name, data)
+        _copy(source / INFERENCE_FILE, folder / INFERENCE_FILE)
+        identity: Columns = {"version": versions.problem, "idx": line.order, "is_first": line.order == 1}
+        checkpoints = entry.results.provenance.checkpoints if entry.results else []
+        if line.checkpoint in checkpoints:
+            identity["is_last"] = line.checkpoint == checkpoints[-1]
+        run = self.run.folder if source == stored else source.parent.parent
+        carried = self._carried(run).get((line.problem, line.checkpoint), {})
+        changes = {} if "lines_added" in carried else self.snapshots.next(line, source)
+        known = {**quality_columns(stored), **changes, **carried, "path": path}
+        return columns_of(entry, counts, skips, identity, known)
+
+    def _carried(self, run: Path) -> ColumnsByCheckpoint:
+        if run not in self.sources:
+            self.sources[run] = carried_columns(run)
+        return self.sources[run]
+
+    def _versions(self, entry: StoredCheckpoint) -> Versions:
+        """From the problem that the run remembers, if its configuration is that of the result."""
+        if entry.folder is None or entry.results is None:
+            return Versions()
+        path = remembered_problem(entry.folder.parent, self.run.folder)
+        if path is None:
+            return Versions()
+        if path not in self.problems:
+            self.problems[path] = None
+            with contextlib.suppress(ConfigError, OSError):
+                self.problems[path] = ProblemConfig.from_yaml(path)
+        problem, name = self.problems[path], entry.line.checkpoint
+        if problem is None or name not in problem.checkpoints:
+            return Versions()
+        checkpoint = problem.checkpoints[name]
+        if problem.digest(checkpoint) != entry.results.provenance.digests.config:
+            return Versions()
+        return Versions(_whole(problem.version), _whole(checkpoint.version))
+
+
+def _whole(version: str | None) -> int:
+    return int(version) if version and re.fullmatch("[0-9]{1,9}", version) else 0
+
+
+def _copy(source: Path, target: Path) -> None:
+    data = read_file(source, MAX_FILE_BYTES)
+    if data is not None:
+        _write(target, data)
+
+
+def _write_json(path: Path, document: Any) -> None:
+    _write(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def _write(path: Path, data: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as stream:
+        stream.write(data.encode("ascii") if isinstance(data, str) else data)
