@@ -1,0 +1,48 @@
+"""Reader of stored runs for the leaderboard: the agent of a run, and its checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.comparison.leaderboard import AgentRun
+from slop_code.errors import ResultError
+from slop_code.runs.run_layout import SUMMARY_FILE
+from slop_code.runs.scb.agent_facts import AgentIdentity, read_agent_identity
+from slop_code.runs.summary import RunSummary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from slop_code.runs.read_results import RunResults, StoredCheckpoint
+
+
+def read_agent_runs(runs: Iterable[RunResults]) -> list[AgentRun]:
+    """One result is in memory at a time."""
+    agent_runs = []
+    for run in runs:
+        agent_runs.append(open_agent_run(run))
+        for entry in run.entries():
+            add_entry(agent_runs[-1], entry)
+    return agent_runs
+
+
+def open_agent_run(run: RunResults) -> AgentRun:
+    """Without checkpoints; `add_entry` adds them."""
+    return AgentRun(run.name, _identity(run))
+
+
+def add_entry(agent_run: AgentRun, entry: StoredCheckpoint) -> None:
+    agent_run.lines.append(entry.line)
+
+
+def _identity(run: RunResults) -> AgentIdentity:
+    """From the run's own files; from its summary where results lie apart from the run."""
+    identity = read_agent_identity(run.folder)
+    if identity.is_known:
+        return identity
+    try:
+        agents = RunSummary.load(run.folder / SUMMARY_FILE).agents
+    except ResultError:
+        return identity
+    only = next(iter(agents.values())) if len(agents) == 1 else identity
+    return agents.get(run.name, only)
