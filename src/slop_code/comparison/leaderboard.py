@@ -17,15 +17,22 @@ from slop_code.runs.statistics import slope
 from slop_code.runs.summary import Totals, pass_tables, totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from slop_code.evaluation.policy import Policy
 
 FIGURES = ("cost", "steps", *TOKENS, "elapsed")
 """Figures of the agent's work, by the names of `AgentFacts`."""
 MEASURES = ("erosion", "verbosity")
-NAME_PARTS = ("model", "agent", "version", "thinking", "prompt", "provider")
-"""Fields of an identity, in the order of a name."""
+NAME_PARTS = {
+    "model": "",
+    "agent": "",
+    "version": "",
+    "thinking": "thinking ",
+    "prompt": "prompt ",
+    "provider": "from ",
+}
+"""Fields of an identity in the order of a name, and the words before their values."""
 
 _CheckpointName = tuple[str, str]
 """Problem and checkpoint."""
@@ -107,9 +114,9 @@ def build_leaderboard(runs: Sequence[AgentRun], policies: Sequence[Policy] = ())
     """Best first: by the share of all planned checkpoints that the first policy passes, then strict, isolated, core."""
     planned = _planned_checkpoints(runs)
     groups = _by_agent(runs)
-    identities = [group[0].identity for group in groups]
-    common = _common_identity(identities)
-    rows = [_row(group, _agent_name(group[0], common), planned, policies) for group in groups]
+    common = _common_identity([group[0].identity for group in groups])
+    names = _agent_names(groups, common)
+    rows = [_row(group, name, planned, policies) for group, name in zip(groups, names, strict=True)]
     ks = [set(row.samples.policies[RatePolicy.STRICT].checkpoints.pass_at_k) for row in rows if row.samples]
     return Leaderboard(
         slop_code=__version__,
@@ -146,12 +153,20 @@ def _common_identity(identities: Sequence[AgentIdentity]) -> AgentIdentity:
     return AgentIdentity(**{part: same.pop() for part, same in values.items() if len(same) == 1})
 
 
-def _agent_name(run: AgentRun, common: AgentIdentity) -> str:
-    if not run.identity.is_known:
-        return run.name
-    parts = {part: getattr(run.identity, part) for part in NAME_PARTS}
-    own = [value for part, value in parts.items() if value and (part == "model" or getattr(common, part) is None)]
-    return ", ".join(own or filter(None, parts.values()))
+def _agent_names(groups: Sequence[Sequence[AgentRun]], common: AgentIdentity) -> list[str]:
+    """The provider is named where nothing else tells two agents apart."""
+    brief = [_agent_name(group[0], common, NAME_PARTS.keys() - {"provider"}) for group in groups]
+    return [
+        _agent_name(group[0], common, NAME_PARTS) if brief.count(name) > 1 else name
+        for group, name in zip(groups, brief, strict=True)
+    ]
+
+
+def _agent_name(run: AgentRun, common: AgentIdentity, parts: Container[str]) -> str:
+    values = {part: getattr(run.identity, part) for part in NAME_PARTS if part in parts}
+    own = {part for part in values if part == "model" or getattr(common, part) is None}
+    texts = {part: f"{NAME_PARTS[part]}{value}" for part, value in values.items() if value is not None}
+    return ", ".join([text for part, text in texts.items() if part in own] or texts.values()) or run.name
 
 
 def _row(

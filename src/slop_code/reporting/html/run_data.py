@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
+from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
+from slop_code.reporting.leaderboard.agent_runs import open_agent_run, with_agent
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
@@ -82,20 +84,27 @@ def report_data(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The data of the page and its parts; one result is in memory at a time."""
     parts = PageParts(limit)
-    run_list = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
+    run_list, agent_runs = [], []
+    for number, run in enumerate(runs):
+        agent_runs.append(open_agent_run(run))
+        entries = with_agent(run.entries(), agent_runs[-1])
+        run_list.append({"name": name_of(run.name), "problems": run_data(number, entries, policies, parts)})
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
-    return {**data, "runs": run_list}, parts.packed
+    return {**data, "runs": run_list, "agents": agents_data(agent_runs, policies)}, parts.packed
 
 
-def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
+def run_data(
+    number: int, entries: Iterable[StoredCheckpoint], policies: Sequence[Policy], parts: PageParts
+) -> list[dict[str, Any]]:
+    """Problems of the run with this number."""
     problems: dict[str, ProblemData] = {}
-    for entry in run.entries():
+    for entry in entries:
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
         add_checkpoint(problem, entry, policies)
         if entry.results is not None:
             parts.add(part_name, part_of(entry.results, list(problem.rows)))
-    return {"name": name_of(run.name), "problems": [problem_data(problem) for problem in problems.values()]}
+    return [problem_data(problem) for problem in problems.values()]
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:

@@ -11,28 +11,31 @@ from slop_code.runs.scb.agent_facts import AgentIdentity, read_agent_identity
 from slop_code.runs.summary import RunSummary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
 
 def read_agent_runs(runs: Iterable[RunResults]) -> list[AgentRun]:
-    """One result is in memory at a time."""
     agent_runs = []
     for run in runs:
         agent_runs.append(open_agent_run(run))
-        for entry in run.entries():
-            add_entry(agent_runs[-1], entry)
+        for _ in with_agent(run.entries(), agent_runs[-1]):
+            pass  # one result is in memory at a time
     return agent_runs
 
 
 def open_agent_run(run: RunResults) -> AgentRun:
-    """Without checkpoints; `add_entry` adds them."""
+    """Without checkpoints; `with_agent` adds them."""
     return AgentRun(run.name, _identity(run))
 
 
-def add_entry(agent_run: AgentRun, entry: StoredCheckpoint) -> None:
-    agent_run.lines.append(entry.line)
+def with_agent(entries: Iterable[StoredCheckpoint], agent_run: AgentRun) -> Iterator[StoredCheckpoint]:
+    """The same entries; each is added to `agent_run`."""
+    for entry in entries:
+        agent_run.lines.append(entry.line)
+        yield entry
+        del entry  # frees the memory before the next result is read
 
 
 def _identity(run: RunResults) -> AgentIdentity:

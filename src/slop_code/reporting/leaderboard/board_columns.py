@@ -35,7 +35,7 @@ class BoardColumn:
     over: str = ""
     """Heading over this column and its neighbours, on the page."""
     count: Callable[[AgentRow], int] | None = None
-    """In tables, this number is in front of a share."""
+    """In tables, this number is in front of the share."""
     drop: int | None = None
     """As in `TableColumn`."""
     lowest_first: bool = False
@@ -45,7 +45,9 @@ class BoardColumn:
         if value is None:
             return NOT_RECORDED
         text = one_line(value) if isinstance(value, str) else _TEXTS[self.kind](value)
-        return f"{self.count(row)} {text}" if self.count else text
+        if self.count is None:
+            return text
+        return f"{count} {text}" if (count := self.count(row)) else "0"
 
 
 def format_cost(dollars: float) -> str:
@@ -75,27 +77,30 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
     return [
         BoardColumn("name", "text", lambda row: row.name),
         *(_identity_column(part) for part in ("model", "provider", "agent", "version", "prompt", "thinking")),
-        BoardColumn("runs", "count", lambda row: len(row.runs), "runs", drop=16),
-        BoardColumn("copies", "count", lambda row: len(row.copies)),
-        BoardColumn("problems", "count", lambda row: row.problems, "problems", drop=6),
-        BoardColumn("problems_missing", "count", lambda row: len(board.problems) - row.problems),
-        BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, "checkpoints", drop=5),
-        BoardColumn("missing", "count", lambda row: row.missing, "missing", lowest_first=True),
         *(column for policy in RatePolicy for column in _solved_columns(policy)),
-        *(_policy_column(policy) for policy in board.policies),
-        *(_group_column(group, drop) for group, drop in zip(GroupType, (10, 8, 7, 9), strict=True)),
-        BoardColumn("broke", "count", lambda row: _changes(row)[0], "broke", "tests", drop=12, lowest_first=True),
-        BoardColumn("recovered", "count", lambda row: _changes(row)[1], "recovered", "tests", drop=11),
+        *(policy_column(policy) for policy in board.policies if policy not in list(RatePolicy)),
+        BoardColumn("missing", "count", lambda row: row.missing, lowest_first=True),
+        BoardColumn(
+            "missing_share", "share", _missing_share, "missing", "", lambda row: row.missing, lowest_first=True
+        ),
         _figure_column("cost", "cost", "cost"),
         _figure_column("elapsed", "seconds", "time", drop=13),
-        _figure_column("steps", "number", "steps", drop=0),
+        _figure_column("steps", "number"),
         _figure_column("input", "tokens", "tokens in", drop=2),
         _figure_column("output", "tokens", "out", drop=3),
         *(_figure_column(name, "tokens") for name in ("cache_read", "cache_write", "reasoning")),
         BoardColumn("cost_recorded", "count", lambda row: row.per_checkpoint["cost"].recorded),
+        *(_group_column(group, drop) for group, drop in zip(GroupType, (10, 8, 7, 9), strict=True)),
+        BoardColumn("broke", "count", lambda row: _changes(row)[0], "broke", "tests", drop=12, lowest_first=True),
+        BoardColumn("recovered", "count", lambda row: _changes(row)[1], "recovered", "tests", drop=11),
         _slope_column("erosion", drop=4),
         _slope_column("verbosity", drop=3),
         *_sample_columns(board),
+        BoardColumn("runs", "count", lambda row: len(row.runs), "runs", drop=16),
+        BoardColumn("copies", "count", lambda row: len(row.copies)),
+        BoardColumn("problems", "count", lambda row: row.problems, "problems", drop=6),
+        BoardColumn("problems_missing", "count", lambda row: len(board.problems) - row.problems),
+        BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, "planned", drop=5),
     ]
 
 
@@ -118,6 +123,10 @@ def sorted_rows(rows: Sequence[AgentRow], column: BoardColumn) -> list[AgentRow]
     return [*known, *(row for row in rows if column.value(row) is None)]
 
 
+def _missing_share(row: AgentRow) -> float | None:
+    return row.missing / row.totals.checkpoints.planned if row.totals.checkpoints.planned else None
+
+
 def _identity_column(part: str) -> BoardColumn:
     return BoardColumn(part, "text", lambda row: getattr(row.identity, part))
 
@@ -133,7 +142,7 @@ def _solved_columns(policy: RatePolicy) -> list[BoardColumn]:
     ]
 
 
-def _policy_column(policy: str) -> BoardColumn:
+def policy_column(policy: str) -> BoardColumn:
     return BoardColumn(
         f"passed {policy}",
         "share",
@@ -180,9 +189,7 @@ def _sample_columns(board: Leaderboard) -> list[BoardColumn]:
     return [
         BoardColumn("strict_low", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.low)),
         BoardColumn("strict_high", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.high)),
-        BoardColumn(
-            "strict_variance", "number", lambda row: estimated(row, lambda it: it.variance), "variance", SAMPLES, drop=1
-        ),
+        BoardColumn("strict_variance", "number", lambda row: estimated(row, lambda it: it.variance)),
         BoardColumn("k", "count", lambda row: board.k if row.samples else None),
         BoardColumn(
             "pass_at_k", "share", lambda row: estimated(row, lambda it: it.pass_at_k[k]), f"pass@{k}", SAMPLES, drop=15

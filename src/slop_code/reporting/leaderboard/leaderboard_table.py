@@ -64,7 +64,7 @@ def _cell(column: BoardColumn, row: AgentRow) -> Text:
     text = column.text(row)
     if text == NOT_RECORDED:
         return Text(text, "dim")
-    return Text(text, MISSING_STYLE if row.missing and column.name == "missing" else "")
+    return Text(text, MISSING_STYLE if row.missing and column.name == "missing_share" else "")
 
 
 def _cut(name: str, width: int) -> str:
