@@ -28,9 +28,8 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 written, whatever the verdicts; 2 wrong use; 3 the file cannot be written, or a result "
         "cannot be read: it is named, and counts as a checkpoint without a verdict.",
         examples=[
-            "slop-code leaderboard runs/*",
-            "slop-code leaderboard runs/* --format csv -o leaderboard.csv",
             "slop-code leaderboard runs/* --sort cost",
+            "slop-code leaderboard runs/* --format csv -o leaderboard.csv",
         ],
     )
     option = parser.add_argument
