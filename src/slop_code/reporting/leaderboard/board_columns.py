@@ -39,6 +39,8 @@ class BoardColumn:
     drop: int | None = None
     """As in `TableColumn`."""
     lowest_first: bool = False
+    user_text: bool = False
+    """The heading is a text that a user gave."""
 
     def text(self, row: AgentRow) -> str:
         value = self.value(row)
@@ -150,6 +152,7 @@ def policy_column(policy: str) -> BoardColumn:
         one_line(policy),
         SOLVED,
         lambda row: row.totals.passed[policy].count,
+        user_text=True,
     )
 
 

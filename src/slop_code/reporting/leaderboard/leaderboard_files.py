@@ -42,7 +42,7 @@ def as_json(board: Leaderboard) -> str:
 def as_markdown(board: Leaderboard) -> str:
     """Names are in code spans: no text in them is markup."""
     columns = table_columns(board)
-    heads = ["agent", *(code(column.head) if column.head in board.policies else column.head for column in columns)]
+    heads = ["agent", *(code(column.head) if column.user_text else column.head for column in columns)]
     lines = [heads, ["---", *["--:"] * len(columns)]]
     lines += [[code(row.name), *(column.text(row) for column in columns)] for row in board.rows]
     table = [f"| {' | '.join(cells)} |" for cells in lines]
