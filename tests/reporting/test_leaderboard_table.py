@@ -10,6 +10,7 @@ from rich.console import Console
 
 from slop_code.comparison.leaderboard import Leaderboard, build_leaderboard
 from slop_code.evaluation.policy import parse_policy
+from slop_code.quality.quality_record import Quality, QualityFigures, QualityProvenance
 from slop_code.reporting.leaderboard.agent_runs import read_agent_runs
 from slop_code.reporting.leaderboard.board_columns import columns_of, format_cost, format_tokens, sorted_rows
 from slop_code.reporting.leaderboard.leaderboard_files import as_csv, as_json, as_markdown, as_text
@@ -132,6 +133,29 @@ def test_the_identity_comes_from_the_summary_where_results_lie_apart(tmp_path):
     (run / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     [found] = read_agent_runs(read_runs([run]))
     assert found.identity.model == "aurora"
+
+
+def measured(folder, submission, erosion):
+    figures = QualityFigures(
+        verbosity=erosion / 2, erosion=erosion, cog_erosion=0, source_lines=9, max_complexity=1, files=1, functions=1,
+        high_cc_functions=0, high_cog_functions=0, flagged_lines=0, clone_lines=0, languages={},
+    )  # fmt: skip
+    made_by = QualityProvenance(scb_check="0", lock="", python=None, sandbox="", slop_code="0")
+    tests = figures.model_copy(update={"erosion": 0.0})
+    Quality(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
+
+
+def test_slopes_are_those_of_the_implementation_at_the_evaluated_submissions(tmp_path):
+    run = write_agent_run(tmp_path / "a", {"words": ["+", "+", "+", "+"]}, submission="s")
+    for number, (submission, erosion) in enumerate([("words1", 0.25), ("words2", 0.5), ("other", 1.0)], start=1):
+        measured(run / f"words/checkpoint_{number}", f"s{submission}", erosion)
+    (run / "words/checkpoint_4/quality.json").write_text("{", encoding="utf-8")
+    [results] = read_runs([run])
+    board = build_leaderboard(read_agent_runs([results]))
+    assert {name: slope.mean for name, slope in board.rows[0].slopes.items()} == {"erosion": 0.25, "verbosity": 0.125}
+    assert "erosion +0.250, verbosity +0.125" in as_text(board)
+    [message] = results.unreadable
+    assert message.startswith(f"{run / 'words/checkpoint_4/quality.json'}: ")
 
 
 def test_csv_has_a_row_for_each_agent_and_plain_numbers(twenty):

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RESULTS = "results"
-KINDS = ("arrivals", "layers", "probes", "pythons", RESULTS, "subjects", "support", "tests", "tools", "users", "uv")
+KINDS = (
+    "arrivals", "layers", "probes", "pythons", "quality", RESULTS, "subjects", "support", "tests", "tools", "users",
+    "uv",
+)  # fmt: skip
 """Folders of the cache. They are listed because the cache folder may contain other things."""
 
 

@@ -11,7 +11,7 @@ from slop_code.evaluation.report import MAX_DURATION
 from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
-from slop_code.reporting.leaderboard.agent_runs import open_agent_run, with_agent
+from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
@@ -87,7 +87,7 @@ def report_data(
     run_list, agent_runs = [], []
     for number, run in enumerate(runs):
         agent_runs.append(open_agent_run(run))
-        entries = with_agent(run.entries(), agent_runs[-1])
+        entries = entries_of(run, agent_runs[-1])
         run_list.append({"name": name_of(run.name), "problems": run_data(number, entries, policies, parts)})
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
     return {**data, "runs": run_list, "agents": agents_data(agent_runs, policies)}, parts.packed

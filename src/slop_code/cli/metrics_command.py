@@ -1,0 +1,88 @@
+"""`slop-code metrics`: the code quality of snapshots, and the same after `slop-code eval --metrics`."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.messages import print_json, print_progress, print_step
+from slop_code.cli.shared_options import add_environment, whole_number
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from slop_code.cli.shared_options import Commands
+    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.quality.measure_runs import MeasuredSnapshot, SnapshotToMeasure
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "metrics",
+        help="measure the code quality of snapshots with scb-check",
+        description="Measure the code of every snapshot with scb-check: verbosity, erosion, source lines, complexity. "
+        "The implementation and the submission's own tests are measured apart, and written to quality.json beside each "
+        "snapshot. Runs need not be evaluated, and no verdict changes. The first use installs scb-check into the "
+        "cache, which needs Python 3.12 or newer.",
+        epilog="Exit status: 0 measured, 2 wrong use, or no Python fits; 3 something could not be measured: it is "
+        "named; 130 interrupted.",
+        examples=["slop-code metrics runs/today", "slop-code metrics runs/a runs/b -j 4 --json"],
+    )
+    option = parser.add_argument
+    option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run, or a part of one")
+    option(
+        "-j",
+        "--num-workers",
+        type=whole_number(1, 1024),
+        metavar="N",
+        help="snapshots at a time (default: one per processor)",
+    )
+    add_environment(parser, "local")
+    option("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from slop_code.cli.signals import cancelled_by_signals
+    from slop_code.execution.environment import load_environment
+    from slop_code.quality.measure_runs import find_snapshots
+    from slop_code.reporting.quality_lines import quality_json
+
+    spec = load_environment(arguments.environment) if arguments.environment is not None else None
+    targets = find_snapshots(arguments.runs)
+    with cancelled_by_signals():
+        measured = measure(targets, spec, arguments.num_workers)
+    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        if arguments.json:
+            print_json([quality_json(each) for each in measured])
+        else:
+            show(measured)
+    return Exit.INFRASTRUCTURE if any(each.reason is not None for each in measured) else Exit.PASSED
+
+
+def measure(
+    targets: Sequence[SnapshotToMeasure], spec: EnvironmentSpec | None, workers: int | None
+) -> list[MeasuredSnapshot]:
+    """In the order of the targets, with a line on standard error for each that ends."""
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.concurrency import available_cpus
+    from slop_code.quality.measure import ScbCheck
+    from slop_code.quality.measure_runs import measure_snapshots
+
+    scb_check = ScbCheck.install(Cache.default(), spec, print_progress)
+    measured = {}
+    for each in measure_snapshots(scb_check, targets, workers or available_cpus()):
+        measured[each.target] = each
+        state = "measured" if each.reason is None else "not measured"
+        print_step(f"{len(measured)} of {len(targets)} {state}: {each.target.label}")
+    return [measured[target] for target in targets]
+
+
+def show(measured: Sequence[MeasuredSnapshot]) -> None:
+    from slop_code.reporting.quality_lines import show_quality
+    from slop_code.reporting.terminal import ResultConsole
+
+    show_quality(measured, ResultConsole())

@@ -1,0 +1,1 @@
+"""Code quality of submissions: figures beside the verdicts, never part of them."""

@@ -1,0 +1,103 @@
+"""Measurement of many snapshots, several at a time; each record is written beside its snapshot."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import SlopCodeError, UsageError
+from slop_code.execution.cancellation import EvaluationCancelledError
+from slop_code.quality.quality_record import Quality, check_replaceable
+from slop_code.runs.run_layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural_order, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from slop_code.quality.measure import ScbCheck
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotToMeasure:
+    group: str
+    """Names of its run and problem, as far as they are known."""
+
+    checkpoint: str
+    snapshot: Path
+    output: Path
+    """Folder of `quality.json`."""
+
+    @property
+    def label(self) -> str:
+        return "/".join(part for part in (self.group, self.checkpoint) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSnapshot:
+    target: SnapshotToMeasure
+    quality: Quality | None
+    """None: nothing was written."""
+
+    error: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it has not all figures that it should have; None where it has."""
+        if self.quality is None:
+            return self.error
+        return "; ".join(f"{side}: {reason}" for side, reason in self.quality.failures.items()) or None
+
+
+def find_snapshots(folders: Sequence[Path]) -> list[SnapshotToMeasure]:
+    """The snapshots of runs, of problems in runs, or of checkpoints; no problem has to be known."""
+    found = [snapshot for name, folder in named_runs(folders) for snapshot in _snapshots_in(name, folder)]
+    if not found:
+        raise UsageError(f"{folders[0]}: there is no snapshot; expected {LAYOUT}")
+    return found
+
+
+def _snapshots_in(run: str, folder: Path) -> Iterator[SnapshotToMeasure]:
+    """A link out of the run is not followed: nothing is read or written elsewhere."""
+    root = folder.resolve()
+    first = sorted(names_or_none(folder), key=natural_order)
+    parts = [(), *((name,) for name in first if name != SNAPSHOT)]
+    parts += [
+        (*part, name) for part in parts[1:] for name in sorted(names_or_none(folder / part[0]), key=natural_order)
+    ]
+    for names in parts:
+        output = folder.joinpath(*names)
+        snapshot = output / SNAPSHOT
+        if SNAPSHOT in names or not snapshot.is_dir() or not snapshot.resolve().is_relative_to(root):
+            continue
+        *group, checkpoint = map(text_of, (run, *names))
+        yield SnapshotToMeasure("/".join(group), checkpoint, snapshot, output)
+
+
+def measure_snapshots(
+    scb_check: ScbCheck, targets: Sequence[SnapshotToMeasure], workers: int
+) -> Iterator[MeasuredSnapshot]:
+    """In the order in which they end. One that cannot be measured does not stop the others."""
+    with scb_check.sandbox.cache.shared_lock(), ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(copy_context().run, _measure, scb_check, target) for target in targets]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _measure(scb_check: ScbCheck, target: SnapshotToMeasure) -> MeasuredSnapshot:
+    try:
+        check_replaceable(target.output)
+        quality = scb_check.measure(target.snapshot)
+        quality.save(target.output)
+    except EvaluationCancelledError:
+        raise
+    except SlopCodeError as error:
+        return MeasuredSnapshot(target, None, str(error))
+    except OSError as error:
+        return MeasuredSnapshot(target, None, f"{error.filename or target.output}: {error.strerror}")
+    return MeasuredSnapshot(target, quality)

@@ -1,0 +1,112 @@
+"""Quality record: the figures of scb-check for one snapshot, stored as `quality.json` beside the verdict."""
+
+from __future__ import annotations
+
+import json
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from slop_code._arguments import check_path
+from slop_code._io import write_atomic
+from slop_code.errors import UsageError
+from slop_code.evaluation.report import Stored, load_stored
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUALITY_FILE = "quality.json"
+MEASURE_AGAIN = "measure it again with `slop-code metrics`"
+NO_FILES = "there are no source files that scb-check reads"
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Side(StrEnum):
+    """The parts of a submission that are measured apart."""
+
+    IMPLEMENTATION = "implementation"
+    TESTS = "tests"
+
+
+class QualityFigures(Stored):
+    """Of the files of one side."""
+
+    verbosity: Share
+    """Share of source lines that clones, rules or the structure flag."""
+    erosion: Share
+    """Share of the mass that lies in functions of cyclomatic complexity above 10."""
+    cog_erosion: Share
+    """The same with cognitive complexity."""
+    source_lines: Count
+    max_complexity: Count | None
+    """Largest cyclomatic complexity of a function; None: there is no function."""
+    files: Annotated[int, Field(ge=1)]
+    functions: Count
+    high_cc_functions: Count
+    """Functions of cyclomatic complexity above 10."""
+    high_cog_functions: Count
+    flagged_lines: Count
+    clone_lines: Count
+    languages: dict[str, Count]
+    """Files by language."""
+
+
+class LeftOut(Stored):
+    """Files that were not measured."""
+
+    reason: str
+    files: Annotated[int, Field(ge=1)]
+    first: list[str]
+    """Paths of the first of them."""
+
+
+class QualityProvenance(Stored):
+    scb_check: str
+    """Its version."""
+    lock: str
+    """SHA-256 of the lock of its environment."""
+    python: str | None
+    """Version of the Python that ran it."""
+    sandbox: str
+    slop_code: str
+
+
+class Quality(Stored):
+    schema_version: Literal[1] = 1
+    tool: Literal["scb-check"] = "scb-check"
+    submission: str
+    """Digest of the submission, as in the provenance of its verdict."""
+    implementation: QualityFigures | None = None
+    tests: QualityFigures | None = None
+    """Of the submission's own tests."""
+    reasons: dict[Side, str] = Field(default_factory=dict)
+    """Why a side has no figures."""
+    left_out: list[LeftOut] = Field(default_factory=list)
+    provenance: QualityProvenance
+
+    @property
+    def failures(self) -> dict[Side, str]:
+        """The sides that should have figures: there are source files."""
+        return {side: reason for side, reason in self.reasons.items() if reason != NO_FILES}
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Quality | None:
+        """The record of a checkpoint's folder; None where it was not measured. ResultError: it cannot be read."""
+        path = check_path("folder", folder, "the path of a folder") / QUALITY_FILE
+        return load_stored(cls, path, MEASURE_AGAIN) if os.path.lexists(path) else None
+
+    def save(self, folder: Path) -> None:
+        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
+        write_atomic(folder / QUALITY_FILE, text + "\n")
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise UsageError where `quality.json` is not a record of ours, which is never replaced."""
+    try:
+        Quality.load(folder)
+    except UsageError as error:
+        path = folder / QUALITY_FILE
+        raise UsageError(f"{path}: not a record of slop-code, so it is not replaced; move it away ({error})") from error

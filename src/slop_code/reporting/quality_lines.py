@@ -1,0 +1,93 @@
+"""Code quality on standard output: a table on a terminal, a line for each snapshot elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from slop_code.quality.quality_record import Side
+from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
+from slop_code.reporting.terminal import print_lines
+from slop_code.reporting.text import first_line, one_line, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console
+
+    from slop_code.quality.measure_runs import MeasuredSnapshot
+    from slop_code.quality.quality_record import Quality, QualityFigures
+    from slop_code.reporting.terminal import StyledLine
+
+COLUMNS = [
+    TableColumn("lines"),
+    TableColumn("verbosity"),
+    TableColumn("erosion"),
+    TableColumn("cog_erosion", drop=3),
+    TableColumn("max cc", drop=4),
+    TableColumn("files", drop=2),
+    TableColumn("test lines", drop=5),
+    TableColumn("left out", drop=1),
+]
+NOT_MEASURED = "-"
+
+
+def show_quality(measured: Sequence[MeasuredSnapshot], console: Console) -> None:
+    rows = [TableRow(one_line(each.target.group), one_line(each.target.checkpoint), _cells(each)) for each in measured]
+    drawn = layout_table("checkpoint", COLUMNS, rows, console.width) if console.is_terminal and rows else None
+    for line in drawn or (Text(text) for each in measured for text in plain_lines(each)):
+        console.print(line, soft_wrap=True)
+    print_lines(console, problems_of(measured))
+
+
+def plain_lines(measured: MeasuredSnapshot) -> Iterator[str]:
+    for side in Side:
+        figures = _figures(measured.quality, side)
+        if figures is not None:
+            yield f"{one_line(measured.target.label)}: {side}: {_sentence(figures)}"
+
+
+def problems_of(measured: Sequence[MeasuredSnapshot]) -> Iterator[StyledLine]:
+    """Why figures are missing, and the number of files that no figure counts."""
+    for each in measured:
+        label = one_line(each.target.label)
+        if each.reason is not None:
+            yield f"{label}: not measured: {first_line(each.reason)}", "bold magenta"
+        for left in each.quality.left_out if each.quality else ():
+            example = one_line(left.first[0]) if left.first else ""
+            yield f"{label}: {plural(left.files, 'file')} left out: {one_line(left.reason)} ({example})", "dim"
+
+
+def quality_json(measured: MeasuredSnapshot) -> dict[str, Any]:
+    quality = measured.quality
+    return {
+        "snapshot": str(measured.target.snapshot),
+        "label": measured.target.label,
+        "error": measured.error,
+        "quality": quality.model_dump(mode="json") if quality else None,
+    }
+
+
+def _figures(quality: Quality | None, side: Side) -> QualityFigures | None:
+    figures: QualityFigures | None = getattr(quality, side) if quality else None
+    return figures
+
+
+def _cells(measured: MeasuredSnapshot) -> list[Text]:
+    quality = measured.quality
+    own, tests = (_figures(quality, side) for side in Side)
+    left_out = str(sum(left.files for left in quality.left_out)) if quality else NOT_MEASURED
+    test_lines = str(tests.source_lines) if tests else NOT_MEASURED
+    if own is None:
+        return [Text(text) for text in (*[NOT_MEASURED] * 6, test_lines, left_out)]
+    complexity = NOT_MEASURED if own.max_complexity is None else str(own.max_complexity)
+    texts = [str(own.source_lines), f"{own.verbosity:.3f}", f"{own.erosion:.3f}", f"{own.cog_erosion:.3f}"]
+    return [Text(text) for text in (*texts, complexity, str(own.files), test_lines, left_out)]
+
+
+def _sentence(figures: QualityFigures) -> str:
+    complexity = "" if figures.max_complexity is None else f", largest complexity {figures.max_complexity}"
+    shares = f"verbosity {figures.verbosity:.3f}, erosion {figures.erosion:.3f}, cog_erosion {figures.cog_erosion:.3f}"
+    lines, files = plural(figures.source_lines, "source line"), plural(figures.files, "file")
+    return f"{shares}, {lines} in {files}{complexity}"
