@@ -15,16 +15,18 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.policy import PassPolicy, as_policy
 from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment
+from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import CorrectnessResults
 
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
@@ -47,9 +49,9 @@ def load_environment(environment: str | Path) -> EnvironmentSpec:
 
 
 def load_results(path: str | Path) -> CorrectnessResults:
-    """A stored result: an `evaluation.json`, or the folder that holds it."""
+    """A stored result: an `evaluation.json`, also one of the SlopCodeBench runner, or the folder that holds it."""
     file = check_path("path", path, "the path of an evaluation.json")
-    return CorrectnessResults.load(file / RESULT_FILE if file.is_dir() else file)
+    return load_result(file / RESULT_FILE if file.is_dir() else file)
 
 
 def evaluate(

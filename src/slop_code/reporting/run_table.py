@@ -8,6 +8,7 @@ from rich.text import Text
 
 from slop_code.errors import first_names
 from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.agent_text import agents_of
 from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
@@ -169,7 +170,22 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
                 f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample",
                 "yellow",
             )
+    yield from _rates(summary.totals)
+    if agent := agents_of(summary):
+        yield f"agent: {agent}", ""
     yield verdict(summary, policy)
+
+
+def _rates(totals: Totals) -> Iterator[StyledLine]:
+    """Solved checkpoints and mean pass rates; nothing where no checkpoint was evaluated."""
+    planned = totals.checkpoints.planned
+    texts = [
+        f"{policy} {figures.solved} of {planned} solved (mean {format_percent(figures.mean)})"
+        for policy, figures in totals.rates.items()
+        if figures.mean is not None
+    ]
+    if texts:
+        yield f"rates: {', '.join(texts)}", ""
 
 
 def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:

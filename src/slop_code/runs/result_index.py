@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
+from slop_code.evaluation.report import SIZE_LIMIT, Stored
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     PassedByTest,
@@ -21,6 +21,7 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
 )
 from slop_code.runs.run_lock import STATE_DIR
+from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +130,7 @@ class ResultIndex:
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
-        results = CorrectnessResults.load(path)
+        results = load_result(path)
         facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
             # Checkpoints are read in their order: the last result read is the result to compare with.

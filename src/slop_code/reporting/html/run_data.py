@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
+from slop_code.reporting.agent_text import agent_text, work_text
 from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
@@ -16,6 +17,8 @@ from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -86,9 +89,11 @@ def report_data(
     parts = PageParts(limit)
     run_list, agent_runs = [], []
     for number, run in enumerate(runs):
-        agent_runs.append(open_agent_run(run))
-        entries = entries_of(run, agent_runs[-1])
-        run_list.append({"name": name_of(run.name), "problems": run_data(number, entries, policies, parts)})
+        agent_run = open_agent_run(run)
+        agent_runs.append(agent_run)
+        problems = run_data(number, entries_of(run, agent_run), policies, parts)
+        agent = agent_text(agent_run.identity, totals_of(agent_run.lines, []).agent)
+        run_list.append({"name": name_of(run.name), "agent": short(agent) if agent else None, "problems": problems})
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
     return {**data, "runs": run_list, "agents": agents_data(agent_runs, policies)}, parts.packed
 
@@ -108,7 +113,10 @@ def run_data(
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
-    problem.checkpoints.append({**checkpoint_data(entry.line, policies), "path": shell_path(entry)})
+    theirs = entry.results is not None and is_scb(entry.results)
+    problem.checkpoints.append(
+        {**checkpoint_data(entry.line, policies), "path": shell_path(entry), "not_recorded": theirs}
+    )
     if entry.results is None:
         return
     before = len(problem.checkpoints) - 1
@@ -149,6 +157,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "ms": milliseconds(line.duration),
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
+        "agent": work_text(line.agent) or None if line.agent else None,
         "python": short(python) if line.digests and (python := line.digests.python) else None,
         "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
         "since": name_of(regressions.since) if regressions else None,
