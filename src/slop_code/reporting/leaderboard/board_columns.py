@@ -188,7 +188,7 @@ def _sample_columns(board: Leaderboard) -> list[BoardColumn]:
     def estimated(row: AgentRow, value: Callable[..., float | None]) -> float | None:
         return value(row.samples.policies[RatePolicy.STRICT].checkpoints) if row.samples else None
 
-    k = str(board.k)
+    k = str(board.k or "k")
     return [
         BoardColumn("strict_low", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.low)),
         BoardColumn("strict_high", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.high)),
