@@ -39,8 +39,12 @@ def show_leaderboard(board: Leaderboard, console: Console) -> None:
 def plain(board: Leaderboard) -> Iterator[str]:
     columns = table_columns(board)
     for row in board.rows:
-        facts = [f"{column.head} {column.text(row)}" for column in columns]
+        facts = [f"{_quoted(column)} {column.text(row)}" for column in columns]
         yield f"agent {one_line(row.name)}: {', '.join(facts)}"
+
+
+def _quoted(column: BoardColumn) -> str:
+    return f'"{column.head}"' if column.user_text else column.head
 
 
 def table(board: Leaderboard, width: int) -> list[Text] | None:
