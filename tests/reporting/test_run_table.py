@@ -93,6 +93,7 @@ def test_many_checkpoints_have_rows_for_each_problem_and_run():
     assert [text.split()[0] for text in said] == [
         *["problem"] * 20,
         *["run"] * 10,
+        "rates:",
         "checkpoints",
         "whole",
         "NOT",

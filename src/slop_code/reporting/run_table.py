@@ -161,6 +161,9 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings(lines)
+    yield from _rates(summary.totals)
+    if agent := agents_of(summary):
+        yield f"agent: {agent}", ""
     if summary.samples:
         estimates = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
@@ -170,9 +173,6 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
                 f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample",
                 "yellow",
             )
-    yield from _rates(summary.totals)
-    if agent := agents_of(summary):
-        yield f"agent: {agent}", ""
     yield verdict(summary, policy)
 
 

@@ -181,8 +181,8 @@ def _check_unique(tests: list[TestResult]) -> None:
     seen: set[tuple[str, str]] = set()
     for test in tests:
         if (test.file_path, test.id) in seen:
-            told = f"{EVALUATION_DIR}/{REPORT_FILE} does not say which files they are in"
-            raise NotScbError(f"tests: {test.id[:100]!r} of {test.checkpoint} is listed twice, and {told}")
+            unknown = f"{EVALUATION_DIR}/{REPORT_FILE} does not say which files they are in"
+            raise NotScbError(f"tests: {test.id[:100]!r} of {test.checkpoint} is listed twice, and {unknown}")
         seen.add((test.file_path, test.id))
 
 
