@@ -23,7 +23,7 @@ help:
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
 	@echo "make faults  break evaluations at random moments; FAULTS=500 SEED=N"
 	@echo "make fuzz    random and damaged input for everything that is parsed; FUZZ=5000 SEED=N"
-	@echo "make lock    pin the test tools, the development tools and what tests need anew"
+	@echo "make lock    pin the test tools, scb-check, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
 	@echo "make audit   check pinned dependencies for known vulnerabilities"
@@ -132,6 +132,8 @@ fuzz: install $(VENV)/.test
 lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  src/slop_code/evaluation/test-tools.in -o src/slop_code/evaluation/test-tools.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  src/slop_code/quality/scb-check.in -o src/slop_code/quality/scb-check.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  pyproject.toml --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from locks import DEVELOPMENT, TOOLS, Pinned, at_run_time, read
+from locks import DEVELOPMENT, QUALITY, TOOLS, Pinned, at_run_time, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,7 @@ SPDX_IDS = {
     "Apache 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0",
     "BSD 2-Clause License": "BSD-2-Clause",
+    "ISC License": "ISC",
     "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
@@ -66,6 +67,12 @@ not linked.
 Downloaded into the cache at the first evaluation.
 
 {tools}
+
+## scb-check
+
+Downloaded into the cache at the first use of `slop-code metrics`, for an environment of its own.
+
+{quality}
 
 ## Development tools
 
@@ -151,11 +158,12 @@ def sections() -> dict[str, list[Pinned]]:
     """Packages by the placeholder of their table in the page; each package and version once."""
     development = [package for lock in DEVELOPMENT for package in read(lock.read_text(encoding="utf-8"))]
     tools = read(TOOLS.read_text(encoding="utf-8"))
+    quality = read(QUALITY.read_text(encoding="utf-8"))
     runtime = at_run_time(read(DEVELOPMENT[0].read_text(encoding="utf-8")))
     by_version = {(package.name, package.version): package for package in development}
-    for package in [*runtime, *tools]:
+    for package in [*runtime, *tools, *quality]:
         by_version.pop((package.name, package.version), None)
-    return {"runtime": runtime, "tools": tools, "development": list(by_version.values())}
+    return {"runtime": runtime, "tools": tools, "quality": quality, "development": list(by_version.values())}
 
 
 def rows(page: str) -> dict[str, list[tuple[str, str, str]]]:

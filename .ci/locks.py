@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "src/slop_code/evaluation/test-tools.lock"
+QUALITY = ROOT / "src/slop_code/quality/scb-check.lock"
 DEVELOPMENT = tuple(ROOT / f"requirements-{name}.lock" for name in ("dev", "test", "release"))
-LOCKS = (TOOLS, *DEVELOPMENT)
+LOCKS = (TOOLS, QUALITY, *DEVELOPMENT)
 OWN = "slop-code (pyproject.toml)"
 
 ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\\n]*[^\\\s]))?", re.M)

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs/reference/licences.md"
-HEADINGS = {"runtime": "Installed with it", "tools": "Test tools of the judge", "development": "Development tools"}
+HEADINGS = {
+    "runtime": "Installed with it",
+    "tools": "Test tools of the judge",
+    "quality": "scb-check",
+    "development": "Development tools",
+}
 AGAIN = "run `make licences`"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step, unreadable_status
+from slop_code.cli.metrics_command import measure_evaluated
 from slop_code.cli.part_evaluation import evaluate_part
 from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError, first_names
@@ -125,6 +126,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     _print_remembered(runs, arguments)
     _print_warnings(runs)
     if words := check_pytest_args(selection_words(arguments)):
+        if arguments.metrics:
+            raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
         return evaluate_part(runs, settings, words, arguments)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
@@ -142,6 +145,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
             control.stop()
         status = _conclude(evaluation, arguments, quiet=control.stopped)
         if not control.finishing:
+            if arguments.metrics:
+                measure_evaluated(evaluation.plan, arguments)
             return status
         with contextlib.suppress(OSError):  # the terminal may be gone
             print_step(_how_to_go_on(evaluation))

@@ -91,6 +91,7 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
     workers = whole_number(1, 1024)
     option("-j", "--num-workers", type=workers, metavar="N", help="evaluations at a time (default: one per processor)")
     option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
+    option("--metrics", action="store_true", help="measure code quality after the verdicts; see slop-code metrics")
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
     retries = whole_number(0, 1000)
     option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress, print_step
 from slop_code.cli.shared_options import add_environment, whole_number
+from slop_code.runs.run_layout import natural_order
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.quality.measure_runs import MeasuredSnapshot, SnapshotToMeasure
+    from slop_code.runs.plan import Plan
 
 
 def add_to(commands: Commands) -> None:
@@ -61,6 +63,33 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             show(measured)
     return Exit.INFRASTRUCTURE if any(each.reason is not None for each in measured) else Exit.PASSED
+
+
+def measure_evaluated(plan: Plan, arguments: argparse.Namespace) -> None:
+    """Measure the submissions of a plan once they are evaluated; whatever fails is said, and changes no verdict."""
+    from slop_code.cli.signals import cancelled_by_signals
+    from slop_code.errors import SlopCodeError
+    from slop_code.quality.measure_runs import SnapshotToMeasure
+
+    submissions = [target for job in plan.jobs for target in job.targets] + [each for each, _ in plan.up_to_date]
+    targets = [
+        SnapshotToMeasure(f"{each.run}/{each.problem.name}", each.checkpoint.name, each.path, each.output)
+        for each in sorted(submissions, key=lambda each: natural_order(each.label))
+        if each.output is not None
+    ]
+    unsandboxed = {each.environment.isolation for each in submissions} == {"none"}
+    try:
+        with cancelled_by_signals():
+            measured = measure(targets, submissions[0].environment if unsandboxed else None, arguments.num_workers)
+    except (SlopCodeError, OSError) as error:
+        print_step(f"code quality was not measured: {error}")
+        return
+    for each in measured:
+        if each.reason is not None:
+            print_step(f"code quality of {each.target.label} was not measured: {each.reason}")
+    if not arguments.json:
+        with contextlib.suppress(BrokenPipeError):
+            show(measured)
 
 
 def measure(

@@ -68,8 +68,8 @@ class ScbCheck:
         cls, cache: Cache, environment: EnvironmentSpec | None = None, progress: ProgressCallback = ignore_progress
     ) -> ScbCheck:
         """Set up the environment at the first use, which needs network. Raises where that is not possible."""
-        sandbox = sandbox_for(scb_check_environment(environment), cache, progress)
         try:
+            sandbox = sandbox_for(scb_check_environment(environment), cache, progress)
             sandbox.subject_python()
         except ConfigError as error:
             fact = str(error).partition("; ")[0]

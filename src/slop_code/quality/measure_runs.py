@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
-from slop_code.quality.quality_record import Quality, check_replaceable
+from slop_code.quality.quality_record import Quality, replaceable_record
 from slop_code.runs.run_layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural_order, text_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SnapshotToMeasure:
 class MeasuredSnapshot:
     target: SnapshotToMeasure
     quality: Quality | None
-    """None: nothing was written."""
+    """None: there is no measurement at all."""
 
     error: str | None = None
 
@@ -91,9 +91,10 @@ def measure_snapshots(
 
 def _measure(scb_check: ScbCheck, target: SnapshotToMeasure) -> MeasuredSnapshot:
     try:
-        check_replaceable(target.output)
+        earlier = replaceable_record(target.output)
         quality = scb_check.measure(target.snapshot)
-        quality.save(target.output)
+        if not quality.is_worse_than(earlier):
+            quality.save(target.output)
     except EvaluationCancelledError:
         raise
     except SlopCodeError as error:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from slop_code._arguments import check_path
 from slop_code._io import write_atomic
-from slop_code.errors import UsageError
+from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import Stored, load_stored
 
 if TYPE_CHECKING:
@@ -98,15 +98,21 @@ class Quality(Stored):
         path = check_path("folder", folder, "the path of a folder") / QUALITY_FILE
         return load_stored(cls, path, MEASURE_AGAIN) if os.path.lexists(path) else None
 
+    def is_worse_than(self, earlier: Quality | None) -> bool:
+        """Whether a measurement failed that worked before, for the same submission and with the same tool."""
+        if earlier is None or not self.failures or earlier.failures:
+            return False
+        return (self.submission, self.provenance.lock) == (earlier.submission, earlier.provenance.lock)
+
     def save(self, folder: Path) -> None:
         text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
         write_atomic(folder / QUALITY_FILE, text + "\n")
 
 
-def check_replaceable(folder: Path) -> None:
-    """Raise UsageError where `quality.json` is not a record of ours, which is never replaced."""
+def replaceable_record(folder: Path) -> Quality | None:
+    """The earlier record. UsageError where `quality.json` is not one of ours, which is never replaced."""
     try:
-        Quality.load(folder)
-    except UsageError as error:
-        path = folder / QUALITY_FILE
-        raise UsageError(f"{path}: not a record of slop-code, so it is not replaced; move it away ({error})") from error
+        return Quality.load(folder)
+    except ResultError as error:
+        path, step = folder / QUALITY_FILE, "it is not replaced; move it away"
+        raise UsageError(f"{path}: not a record of slop-code ({error.fact}); {step}") from error

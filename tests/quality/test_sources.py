@@ -1,0 +1,144 @@
+"""Copies of source files: the split of tests, neutral names, and what is left out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+
+import pytest
+
+from slop_code.quality import sources
+from slop_code.quality.quality_record import Side
+from slop_code.quality.sources import SKIPPED_BY_TOOL, copy_sources, neutral_path, side_of
+
+
+@pytest.fixture
+def snapshot(tmp_path):
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def copy(snapshot, tmp_path):
+    return lambda: copy_sources(snapshot, tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("path", "side"),
+    [
+        ("main.py", "implementation"),
+        ("latest.py", "implementation"),
+        ("contest/attest.py", "implementation"),
+        ("src/testing_tools.py", "implementation"),
+        ("test_main.py", "tests"),
+        ("pkg/main_test.py", "tests"),
+        ("conftest.py", "tests"),
+        ("tests.py", "tests"),
+        ("tests/data/make.py", "tests"),
+        ("Tests/helper.py", "tests"),
+        ("src/test/main.cpp", "tests"),
+        ("src/__tests__/a.js", "tests"),
+        ("src/a.test.ts", "tests"),
+        ("src/a.spec.js", "tests"),
+        ("src/parser_test.rs", "tests"),
+        ("src/ParserSpec.hs", "tests"),
+        ("src/Parser.hs", "implementation"),
+    ],
+)
+def test_the_submissions_own_tests_are_told_by_their_names(path, side):
+    assert side_of(PurePosixPath(path)) == side
+
+
+@pytest.mark.parametrize("path", ["main.py", "pkg/__init__.py", "a/b-c/d.e.ts", "src/x.c++"])
+def test_a_plain_path_stays_as_it_is(path):
+    assert neutral_path(PurePosixPath(path), {}) == path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(f"{name}/main.py" for name in sorted(SKIPPED_BY_TOOL)),
+        "new\nline.py",
+        "-option.py",
+        ".hidden.py",
+        "späte.py",
+        "not-utf8-\udcff.py",
+        "/".join(["deep"] * 300) + "/main.py",
+        f"{'x' * 250}.py",
+        "UPPER.PY",
+        "window.pyw",
+    ],
+)
+def test_a_path_that_the_tool_would_not_read_gets_another(path):
+    neutral = PurePosixPath(neutral_path(PurePosixPath(path), {}))
+
+    assert neutral.suffix == ".py"
+    assert str(neutral).isascii()
+    assert str(neutral).isprintable()
+    assert len(str(neutral)) <= sources.MAX_PATH_LENGTH
+    assert SKIPPED_BY_TOOL.isdisjoint(neutral.parts)
+    assert not str(neutral).startswith("-")
+
+
+def test_two_files_never_share_a_copy(snapshot, copy):
+    for name in ("a.py", "a.PY", "a_pyw.py", "a.pyw", "a.pYw"):
+        (snapshot / name).write_text(name)
+
+    assert sorted(copy().copies[Side.IMPLEMENTATION].values()) == ["a.PY", "a.pYw", "a.py", "a.pyw", "a_pyw.py"]
+    assert len(copy().copies[Side.IMPLEMENTATION]) == 5
+
+
+def test_only_regular_source_files_are_copied(snapshot, copy, tmp_path):
+    (tmp_path / "secret.py").write_text("secret")
+    for name in ("main.py", "pyproject.toml", "scb-check.toml", "sgconfig.yml", ".gitignore", "sg", "notes.md"):
+        (snapshot / name).write_text("x")
+    (snapshot / "link.py").symlink_to(tmp_path / "secret.py")
+    os.mkfifo(snapshot / "pipe.py")
+    (snapshot / "folder.py").mkdir()
+    (snapshot / "linked").symlink_to(tmp_path)
+
+    copied = copy()
+
+    assert [path.name for path in (tmp_path / "copy").rglob("*") if path.is_file()] == ["main.py"]
+    assert copied.left_out == {"a link": ["link.py"], "not a regular file": ["pipe.py"]}
+
+
+def test_limits_and_unread_languages_leave_files_out_with_a_reason(snapshot, copy, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_FILES", 2)
+    monkeypatch.setattr(sources, "MAX_FILE_SIZE", 2048)
+    monkeypatch.setattr(sources, "MAX_TOTAL_SIZE", 1 << 20)
+    for name in ("a.py", "b.py", "c.py", "main.go", "app.tsx"):
+        (snapshot / name).write_text("x")
+    (snapshot / "a_large.py").write_text("x" * 2049)
+    (snapshot / "node_modules").mkdir()
+    (snapshot / "node_modules" / "index.js").write_text("x")
+
+    copied = copy()
+
+    assert list(copied.copies[Side.IMPLEMENTATION]) == ["a.py", "b.py"]
+    assert copied.left_out == {
+        "larger than 2 KiB": ["a_large.py"],
+        "more than 2 source files": ["c.py"],
+        "scb-check reads no Go": ["main.go"],
+        "scb-check reads no TSX": ["app.tsx"],
+        "in a folder of installed packages or of tools": ["node_modules/index.js"],
+    }
+
+
+def test_the_total_size_is_bounded(snapshot, copy, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_TOTAL_SIZE", 1 << 20)
+    for name in "abcde":
+        (snapshot / f"{name}.py").write_bytes(bytes(256 << 10))
+
+    assert copy().left_out == {"more than 1 MiB of source files": ["e.py"]}
+
+
+def test_the_directive_of_ast_grep_is_made_void_without_moving_a_line(snapshot, copy, tmp_path):
+    (snapshot / "main.py").write_text("# ast-grep-ignore\nx = 1  # ast-grep-ignore: rule\n")
+    copy()
+
+    text = (tmp_path / "copy" / "implementation" / "main.py").read_text()
+
+    assert "ast-grep-ignore" not in text
+    assert len(text) == (snapshot / "main.py").stat().st_size
