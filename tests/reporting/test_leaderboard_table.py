@@ -17,6 +17,7 @@ from slop_code.reporting.leaderboard.leaderboard_files import as_csv, as_json, a
 from slop_code.reporting.leaderboard.leaderboard_table import show_leaderboard
 from slop_code.runs.read_results import read_runs
 from tests.leaderboard_runs import write_agent_run, write_twenty_runs
+from tests.scb_run import write_scb_run
 
 AT_80 = """\
 agent                                    strict isolated     core  missing  cost
@@ -133,6 +134,14 @@ def test_the_identity_comes_from_the_summary_where_results_lie_apart(tmp_path):
     (run / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
     [found] = read_agent_runs(read_runs([run]))
     assert found.identity.model == "aurora"
+
+
+def test_a_run_of_slopcodebench_is_a_row_like_any_other(tmp_path):
+    write_scb_run(tmp_path / "theirs")
+    [row] = board_of(tmp_path / "theirs").rows
+    assert (row.identity.model, row.identity.thinking, row.problems, row.missing) == ("example-model", "high", 3, 0)
+    assert row.per_checkpoint["cost"].recorded == row.totals.checkpoints.planned == 7
+    assert row.totals.rates["strict"].solved == 2
 
 
 def measured(folder, submission, erosion):
