@@ -25,7 +25,7 @@ def line(run, problem, number, passed, **fields):
 
 
 def agent_run(name, marks, identity=AURORA, **fields):
-    """`{"words": "+-!"}`: + passes, - fails core, r regression, c all but core, ! has no verdict."""
+    """`{"words": "+-!"}`: + passes, - fails core, r fails regression, c passes only core, ! has no verdict."""
     tests = {"+": (1, 1, 1, 1), "-": (0, 1, 1, 1), "r": (1, 1, 1, 0), "c": (1, 0, 0, 0), "!": None}
     lines = [
         line(name, problem, number, tests[mark], **fields)
