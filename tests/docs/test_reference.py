@@ -13,6 +13,7 @@ import pytest
 from slop_code import evaluate
 from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
+from slop_code.comparison import leaderboard as board
 from slop_code.comparison import records as comparison
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.evaluation.policy import PassPolicy, RatePolicy
@@ -32,6 +33,7 @@ from slop_code.execution.environment import (
 from slop_code.quality import quality_record
 from slop_code.reporting.exporters import BUILT_IN, SCB
 from slop_code.reporting.exporters.export_rows import COLUMNS
+from slop_code.reporting.leaderboard.board_columns import columns_of
 from slop_code.runs import (
     CheckpointFacts,
     Retries,
@@ -159,6 +161,22 @@ def test_every_format_and_column_is_explained() -> None:
 )
 def test_every_field_of_a_comparison_is_explained(heading: str, model: type[BaseModel]) -> None:
     assert set(table_rows(section("comparison.md", heading))) == set(model.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [("Document", board.Leaderboard), ("Agent", board.AgentRow), ("Mean", board.RecordedMean)],
+)
+def test_every_field_of_a_leaderboard_is_explained(heading: str, model: type[BaseModel]) -> None:
+    assert set(table_rows(section("leaderboard.md", heading))) == set(model.model_fields)
+
+
+def test_every_column_of_a_leaderboard_is_explained() -> None:
+    table = table_rows(section("leaderboard.md", "Columns"))
+    columns = columns_of(board.build_leaderboard([]))
+    assert list(table) == [column.name for column in columns]
+    heads = {name: cells[1] for name, cells in table.items()}
+    assert {**heads, "name": ""} == {column.name: column.head for column in columns}
 
 
 def test_every_change_is_explained() -> None:

@@ -10,7 +10,9 @@ from slop_code.runs.statistics import (
     holm,
     mean_bounds,
     pass_at_k,
+    pass_hat_k,
     permutation_test,
+    slope,
     smallest_p,
     t_quantile,
     usual_k,
@@ -24,6 +26,30 @@ def test_pass_at_k_is_the_share_of_draws_with_a_pass(runs):
         draws = list(itertools.combinations(range(runs), k))
         lucky = sum(any(run < passed for run in draw) for draw in draws)
         assert pass_at_k(runs, passed, k) == float(Fraction(lucky, len(draws)))
+
+
+@pytest.mark.parametrize("runs", range(1, 8))
+def test_pass_hat_k_is_the_share_of_draws_that_all_pass(runs):
+    for passed, k in itertools.product(range(runs + 1), range(1, runs + 1)):
+        draws = list(itertools.combinations(range(runs), k))
+        all_pass = sum(all(run < passed for run in draw) for draw in draws)
+        assert pass_hat_k(runs, passed, k) == float(Fraction(all_pass, len(draws)))
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        ([], None),
+        ([(1, 0.5)], None),
+        ([(2, 0.5), (2, 0.75)], None),
+        ([(1, 0.25), (2, 0.5)], 0.25),
+        ([(1, 0.5), (3, 0.0)], -0.25),
+        ([(1, 1.0), (2, 1.0), (3, 1.0)], 0.0),
+        ([(1, 0.0), (2, 3.0), (3, 3.0)], 1.5),
+    ],
+)
+def test_slope_is_that_of_least_squares(points, expected):
+    assert slope(points) == expected
 
 
 @pytest.mark.parametrize(
@@ -41,9 +67,10 @@ def test_pass_at_k_of_many_runs_is_exact(runs, passed, k, expected):
 
 
 @pytest.mark.parametrize(("runs", "passed", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 4), (3, 1, 0), (0, 0, 1)])
-def test_pass_at_k_refuses_what_cannot_be_drawn(runs, passed, k):
+@pytest.mark.parametrize("chance", [pass_at_k, pass_hat_k])
+def test_what_cannot_be_drawn_is_refused(chance, runs, passed, k):
     with pytest.raises(ValueError, match=f"no {k} of {runs} runs"):
-        pass_at_k(runs, passed, k)
+        chance(runs, passed, k)
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,13 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> None:
-    """The value is a policy; where the option is repeatable, a list of policies that may be empty."""
+def add_policy(
+    parser: argparse.ArgumentParser, *, repeatable: bool = False, default: str = PassPolicy.ALL_CASES
+) -> None:
+    """The value is a policy; where the option is repeatable, a list of policies that may be empty.
+
+    `default`: the default as the help says it.
+    """
     more = "; repeatable, the first is shown first" if repeatable else ""
     parser.add_argument(
         "--pass-policy",
@@ -29,7 +34,7 @@ def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> 
         default=[] if repeatable else PassPolicy.ALL_CASES,
         metavar="POLICY",
         help=f"what counts as passed: {', '.join([*PassPolicy, *RatePolicy])}, "
-        f"or an expression such as 'core == 1 and regression >= 95%%' (default: all-cases){more}",
+        f"or an expression such as 'core == 1 and regression >= 95%%' (default: {default}){more}",
     )
 
 

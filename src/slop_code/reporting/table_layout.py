@@ -35,10 +35,7 @@ def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[Table
     grouped = len({row.group for row in rows}) < len(rows) and any(row.group for row in rows)
     names = [_name(row, grouped=grouped) for row in rows]
     first = max(map(cell_len, [kind, *names]))
-    widths = [
-        max(cell_len(column.head), *(row.cells[number].cell_len for row in rows))
-        for number, column in enumerate(columns)
-    ]
+    widths = _widths(columns, rows)
     kept = _fitting(columns, widths, width - first)
     if kept is None:
         return None
@@ -53,6 +50,19 @@ def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[Table
             lines.append(Text(group, "bold"))
         lines.append(_line(Text(name), [row.cells[number] for number in kept], first, shape))
     return lines
+
+
+def room_for_names(columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int) -> int:
+    """Cells that are left for names beside the columns that are never dropped."""
+    widths = _widths(columns, rows)
+    return width - sum(widths[number] + 1 for number, column in enumerate(columns) if column.drop is None)
+
+
+def _widths(columns: Sequence[TableColumn], rows: Sequence[TableRow]) -> list[int]:
+    return [
+        max(cell_len(column.head), *(row.cells[number].cell_len for row in rows))
+        for number, column in enumerate(columns)
+    ]
 
 
 def _name(row: TableRow, *, grouped: bool) -> str:

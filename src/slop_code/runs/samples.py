@@ -1,4 +1,4 @@
-"""Estimates over several runs of the same problems: pass rates, intervals, pass@k."""
+"""Estimates over several runs of the same problems: pass rates, intervals, pass@k, pass^k."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from slop_code.evaluation.report import Stored
-from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, usual_k, wilson
+from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, pass_hat_k, usual_k, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.checkpoint_lines import CheckpointLine
@@ -45,6 +45,10 @@ class Estimate(Figures):
     """None from fewer than three runs, and where all have the same share."""
     pass_at_k: dict[str, float]
     """By k: the chance that at least one of k runs passes, mean over tasks."""
+    pass_hat_k: dict[str, float] = Field(default_factory=dict)
+    """By k: the chance that all of k runs pass, mean over tasks."""
+    variance: float | None = None
+    """Of the shares of the runs; None from fewer than three runs."""
 
 
 class PolicySamples(Figures):
@@ -137,20 +141,25 @@ def _estimates(tables: Sequence[PassTable], runs: Sequence[str]) -> PolicySample
     tasks = [(len(table.runs), table.passes(checkpoint)) for table in tables for checkpoint in table.checkpoints]
     problems = [(len(table.runs), sum(map(table.solved_by, table.runs))) for table in tables]
     return PolicySamples(
-        checkpoints=Estimate(rate=statistics.fmean(shares), interval=_mean_interval(shares), pass_at_k=_by_k(tasks)),
-        solved=Estimate(
-            rate=statistics.fmean(solved),
-            interval=alone or _mean_interval(solved),
-            pass_at_k=_by_k(problems),
-        ),
+        checkpoints=_estimate(shares, tasks, _mean_interval(shares)),
+        solved=_estimate(solved, problems, alone or _mean_interval(solved)),
     )
 
 
-def _by_k(tasks: Iterable[tuple[int, int]]) -> dict[str, float]:
+def _estimate(shares: Sequence[float], tasks: Sequence[tuple[int, int]], interval: Interval | None) -> Estimate:
+    return Estimate(
+        rate=statistics.fmean(shares),
+        interval=interval,
+        pass_at_k=_by_k(tasks, pass_at_k),
+        pass_hat_k=_by_k(tasks, pass_hat_k),
+        variance=statistics.variance(shares) if len(shares) >= MIN_INTERVAL_RUNS else None,
+    )
+
+
+def _by_k(tasks: Sequence[tuple[int, int]], chance: Callable[[int, int, int], float]) -> dict[str, float]:
     """Tasks are given as runs and passes. `k` goes up to the runs of the task with the fewest."""
-    counted = list(tasks)
-    min_runs = min(runs for runs, _ in counted)
-    return {str(k): statistics.fmean(pass_at_k(runs, passed, k) for runs, passed in counted) for k in usual_k(min_runs)}
+    min_runs = min(runs for runs, _ in tasks)
+    return {str(k): statistics.fmean(chance(runs, passed, k) for runs, passed in tasks) for k in usual_k(min_runs)}
 
 
 def _interval(bounds: Bounds | None, method: Literal["wilson", "t"]) -> Interval | None:

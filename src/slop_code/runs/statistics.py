@@ -1,4 +1,4 @@
-"""Statistics of pass counts: intervals, pass@k, and tests for a difference between two sets of runs."""
+"""Statistics of pass counts: intervals, pass@k, pass^k, slopes, and tests for a difference between two sets of runs."""
 
 from __future__ import annotations
 
@@ -29,10 +29,27 @@ def pass_at_k(runs: int, passed: int, k: int) -> float:
 
     Integers until the final division, so that it is exact for any number of runs.
     """
-    if not 0 <= passed <= runs or not 1 <= k <= runs:
-        raise ValueError(f"no {k} of {runs} runs, of which {passed} passed")
+    _check_draw(runs, passed, k)
     ways = math.comb(runs, k)
     return (ways - math.comb(runs - passed, k)) / ways
+
+
+def pass_hat_k(runs: int, passed: int, k: int) -> float:
+    """The probability that all of `k` of these runs, drawn without replacement, passed; written pass^k."""
+    _check_draw(runs, passed, k)
+    return math.comb(passed, k) / math.comb(runs, k)
+
+
+def _check_draw(runs: int, passed: int, k: int) -> None:
+    if not 0 <= passed <= runs or not 1 <= k <= runs:
+        raise ValueError(f"no {k} of {runs} runs, of which {passed} passed")
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float | None:
+    """Least-squares slope of y over x; None from fewer than two different x."""
+    if len({x for x, _ in points}) < 2:
+        return None
+    return statistics.linear_regression([x for x, _ in points], [y for _, y in points]).slope
 
 
 def usual_k(runs: int) -> list[int]:

@@ -218,7 +218,7 @@ def summarise(
         name: {(line.problem, line.checkpoint): submission_digest(line) for line in own} for name, own in runs.items()
     }
     copies = copies_among(submissions) if samples else []
-    tables = {name: _pass_tables(problems[name], policies, copies) for name in sorted(problems)}
+    tables = {name: pass_tables(problems[name], policies, copies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
     kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]
     return RunSummary(
@@ -285,7 +285,7 @@ def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -
     return list(skipped.values())
 
 
-def _pass_tables(
+def pass_tables(
     lines: Sequence[CheckpointLine], policies: Sequence[Policy], copies: Sequence[str]
 ) -> dict[Policy, PassTable]:
     """Tables of a problem, by policy, without the runs that are copies."""

@@ -10,6 +10,7 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.quality.line_diff import StepBudget
 from slop_code.reporting.agent_text import agent_text, work_text
+from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.code_data import (
     MAX_DIFF_LINES,
     MAX_DIFFS_LENGTH,
@@ -21,11 +22,11 @@ from slop_code.reporting.html.code_data import (
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.html.regrade_data import regrade_notes
+from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
-from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.summary import totals_of
 
@@ -75,9 +76,16 @@ def report_data(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The data of the page and its parts; one result is in memory at a time."""
     parts = ReportParts(PageParts(limit))
-    run_list = [run_data(number, run, policies, parts) for number, run in enumerate(runs)]
+    run_list, agent_runs = [], []
+    for number, run in enumerate(runs):
+        agent_run = open_agent_run(run)
+        agent_runs.append(agent_run)
+        problems = run_data(number, run, entries_of(run, agent_run), policies, parts)
+        agent = agent_text(agent_run.identity, totals_of(agent_run.lines, []).agent)
+        run_list.append({"name": name_of(run.name), "agent": short(agent) if agent else None, **problems})
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
-    return {**data, "runs": run_list}, {**parts.texts.packed, **parts.diffs.packed}
+    agents = agents_data(agent_runs, policies)
+    return {**data, "runs": run_list, "agents": agents}, {**parts.texts.packed, **parts.diffs.packed}
 
 
 @dataclass(slots=True)
@@ -89,13 +97,18 @@ class ReportParts:
     steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_REPORT_STEPS))
 
 
-def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: ReportParts) -> dict[str, Any]:
+def run_data(
+    number: int,
+    run: RunResults,
+    entries: Iterable[StoredCheckpoint],
+    policies: Sequence[Policy],
+    parts: ReportParts,
+) -> dict[str, Any]:
+    """Problems of the run with this number, and how it was regraded."""
     problems: dict[str, ProblemData] = {}
     regrades, notes = regrade_notes(run.folder)
-    lines: list[CheckpointLine] = []
     history = CodeHistory()
-    for entry in run.entries():
-        lines.append(entry.line)
+    for entry in entries:
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
         code = history.add(entry, parts.steps)
@@ -109,13 +122,7 @@ def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: Re
             parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
         if entry.results is not None:
             parts.texts.add(part_name, smaller_versions(part_of(entry.results, list(problem.rows))))
-    agent = agent_text(read_agent_identity(run.folder), totals_of(lines, []).agent)
-    return {
-        "name": name_of(run.name),
-        "agent": short(agent) if agent else None,
-        "regraded": regrades,
-        "problems": [problem_data(problem) for problem in problems.values()],
-    }
+    return {"regraded": regrades, "problems": [problem_data(problem) for problem in problems.values()]}
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SCRIPTS = (
     "chart.js",
     "filter.js",
+    "agents.js",
     "overview.js",
     "grid.js",
     "timeline.js",

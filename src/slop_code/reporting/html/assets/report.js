@@ -100,7 +100,7 @@ slop.start(async (data, main, top) => {
     slop.announce("");
     if (view(state) === "overview" || !selected.problem) {
       slop.title(null);
-      fill(main, slop.overview.draw(data, selected.context));
+      fill(main, slop.agents.draw(data.agents, selected.context, state), slop.overview.draw(data, selected.context));
     } else if (view(state) === "timeline") drawTimeline(state, selected);
     else drawCharts(state, selected);
   }
@@ -129,6 +129,12 @@ slop.start(async (data, main, top) => {
     tabs(state);
     if (!shown || frame(shown) !== frame(state)) drawView(state);
     else if (view(state) === "timeline" && filter(shown) !== filter(state)) refilter(state);
+    else if (data.agents && view(state) === "overview" && shown.sort !== state.sort) resort(state);
+  }
+
+  function resort(state) {
+    const agents = document.getElementById("agents");
+    fill(agents, slop.agents.table(data.agents, selection(state).context, state));
   }
 
   function refilter(state) {

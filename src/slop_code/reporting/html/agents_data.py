@@ -1,0 +1,56 @@
+"""Data of the table of agents on the report: texts as they are shown, and values to sort by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from slop_code.comparison.leaderboard import NAME_PARTS, build_leaderboard
+from slop_code.reporting.html.page_texts import name_of
+from slop_code.reporting.leaderboard.board_columns import NOT_RECORDED, policy_column, table_columns
+from slop_code.reporting.leaderboard.board_notes import notes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.comparison.leaderboard import AgentRow, AgentRun
+    from slop_code.evaluation.policy import Policy
+    from slop_code.reporting.leaderboard.board_columns import BoardColumn
+
+MAX_LISTED_RUNS = 100
+
+
+def agents_data(runs: Sequence[AgentRun], policies: Sequence[Policy]) -> dict[str, Any] | None:
+    """None for a single run. Columns of policies are apart, as the page shows that of the selected policy."""
+    if len(runs) < 2:
+        return None
+    board = build_leaderboard(runs, policies)
+    columns = table_columns(board.model_copy(update={"policies": []}))
+    verdicts = [policy_column(policy) for policy in board.policies]
+    return {
+        "columns": [_column_data(column) for column in columns],
+        "rows": [_row_data(row, columns, verdicts) for row in board.rows],
+        "notes": [name_of(text) for text, _ in notes(board)],
+    }
+
+
+def _column_data(column: BoardColumn) -> dict[str, Any]:
+    return {"name": column.name, "head": column.head, "over": column.over, "lowest_first": column.lowest_first}
+
+
+def _row_data(row: AgentRow, columns: Sequence[BoardColumn], verdicts: Sequence[BoardColumn]) -> dict[str, Any]:
+    identity = [f"{words}{value}" for part, words in NAME_PARTS.items() if (value := getattr(row.identity, part))]
+    more = len(row.runs) - MAX_LISTED_RUNS
+    return {
+        "name": name_of(row.name),
+        "identity": name_of(", ".join(identity)),
+        "runs": [*map(name_of, row.runs[:MAX_LISTED_RUNS]), *([f"and {more} more"] if more > 0 else [])],
+        "missing": row.missing > 0,
+        "cells": [_cell(column, row) for column in columns],
+        "policies": [_cell(column, row) for column in verdicts],
+    }
+
+
+def _cell(column: BoardColumn, row: AgentRow) -> list[Any]:
+    """The text, and the value; null where nothing is recorded."""
+    text = column.text(row)
+    return [None if text == NOT_RECORDED else text, column.value(row)]

@@ -1,0 +1,1 @@
+"""Leaderboard of agents: reading runs, columns, terminal and files."""

@@ -1,0 +1,74 @@
+"""Notes below the leaderboard: missing checkpoints, different problems, copies, estimates over samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.comparison.leaderboard import MEASURES, NAME_PARTS
+from slop_code.errors import first_names
+from slop_code.evaluation.policy import RatePolicy
+from slop_code.reporting.text import format_percent, one_line, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from slop_code.comparison.leaderboard import AgentRow, Leaderboard
+    from slop_code.reporting.terminal import StyledLine
+    from slop_code.runs.samples import Estimate
+
+SHOWN_NAMES = 3
+
+
+def notes(board: Leaderboard) -> Iterator[StyledLine]:
+    common = [f"{part} {one_line(value)}" for part in NAME_PARTS if (value := getattr(board.common, part))]
+    if common and len(board.rows) > 1:
+        yield f"all agents: {', '.join(common)}", ""
+    for row in board.rows:
+        name = one_line(row.name)
+        yield from ((f"{name}: {text}", "yellow") for text in (*_missing(row, board), *_copies(row), *_recorded(row)))
+        if row.samples:
+            yield f"{name}: {_estimate(row.samples.policies[RatePolicy.STRICT].checkpoints, row.samples.runs)}", ""
+    unmeasured = [measure for measure in MEASURES if all(row.slopes[measure].mean is None for row in board.rows)]
+    if unmeasured:
+        yield f"not recorded: {', '.join(unmeasured)}", "dim"
+
+
+def _missing(row: AgentRow, board: Leaderboard) -> Iterator[str]:
+    if row.missing:
+        planned = row.totals.checkpoints.planned
+        yield f"{row.missing} of {plural(planned, 'checkpoint')} missing: no verdict, so they count as not solved"
+    in_no_run = set(board.problems).intersection(*map(set, row.lacking.values())) if _all_lack(row) else set()
+    if in_no_run:
+        yield f"{plural(len(in_no_run), 'problem')} missing: {_names(sorted(in_no_run))}"
+    if len({tuple(row.lacking.get(run, ())) for run in row.runs}) > 1:
+        runs = [f"{one_line(run)} has no {_names(problems)}" for run, problems in row.lacking.items()]
+        yield f"its runs have different problems: {first_names(runs, SHOWN_NAMES)}"
+
+
+def _all_lack(row: AgentRow) -> bool:
+    return len(row.lacking) == len(row.runs)
+
+
+def _copies(row: AgentRow) -> Iterator[str]:
+    if row.copies:
+        yield f"the same submissions as in another run, so no further sample: {_names(row.copies)}"
+
+
+def _recorded(row: AgentRow) -> Iterator[str]:
+    recorded, evaluated = row.per_checkpoint["cost"].recorded, row.totals.checkpoints.evaluated
+    if 0 < recorded < evaluated:
+        yield f"cost is recorded for {recorded} of {plural(evaluated, 'evaluated checkpoint')}"
+
+
+def _estimate(estimate: Estimate, runs: int) -> str:
+    """Strict over the samples: interval and variance from three runs on, then pass@k and pass^k by k."""
+    bounds = estimate.interval
+    interval = f" ({format_percent(bounds.low)} to {format_percent(bounds.high)} with 95% confidence)" if bounds else ""
+    variance = "" if estimate.variance is None else f", variance {estimate.variance:.3g}"
+    chances = [f"pass@{k} {format_percent(value)}" for k, value in estimate.pass_at_k.items() if k != "1"]
+    chances += [f"pass^{k} {format_percent(value)}" for k, value in estimate.pass_hat_k.items() if k != "1"]
+    return f"strict over {runs} runs {format_percent(estimate.rate)}{interval}{variance}, {', '.join(chances)}"
+
+
+def _names(names: list[str]) -> str:
+    return first_names([one_line(name) for name in names], SHOWN_NAMES)
