@@ -50,9 +50,9 @@ MIN_SLOW_DIGESTS = 100
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
+    spec = given_environment(arguments)
     runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
-    _check_output(arguments, runs)
+    check_output(arguments, runs)
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not (arguments.dry_run or arguments.shard or selection_words(arguments)):
         given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
@@ -61,11 +61,11 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return status
 
 
-def _environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
+def given_environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
     return None if arguments.environment is None else load_environment(arguments.environment)
 
 
-def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
+def check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
     """Check before anything runs that the summary can be written at the end."""
     output: Path | None = arguments.output
     if output is None:
@@ -79,7 +79,7 @@ def _check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) 
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
+    spec = given_environment(arguments)
     check_folder(arguments.folder)
     problem = _problem_of(arguments)
     return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
@@ -98,30 +98,18 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
 
 
 def merge(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
+    spec = given_environment(arguments)
     runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
     _refuse_empty_runs(runs)
     with open_runs(
         runs, Cache.default(), RunSettings(), before_plan=lambda run: merge_copies(run, arguments.copies)
     ) as evaluation:
-        return _conclude(evaluation, arguments)
+        return conclude(evaluation, arguments)
 
 
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
-    _refuse_runs_without_snapshots(runs)
-    _refuse_empty_runs(runs)
-    _refuse_unknown_problems(runs)
-    executor_class(arguments.executor)
-    settings = RunSettings(
-        workers=arguments.num_workers,
-        executor=arguments.executor,
-        address=arguments.ray_address,
-        retries=Retries(times=arguments.retries),
-        overwrite=arguments.overwrite,
-        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
-        partial=partial,
-        samples=arguments.samples,
-    )
+    refuse_nothing_to_evaluate(runs)
+    settings = run_settings(arguments, partial=partial)
     _print_remembered(runs, arguments)
     _print_warnings(runs)
     if words := check_pytest_args(selection_words(arguments)):
@@ -140,12 +128,26 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
                 run_with_progress(evaluation, control, arguments)
         except KeyboardInterrupt:  # before the first job, or after the control was stopped
             control.stop()
-        status = _conclude(evaluation, arguments, quiet=control.stopped)
+        status = conclude(evaluation, arguments, quiet=control.stopped)
         if not control.finishing:
             return status
         with contextlib.suppress(OSError):  # the terminal may be gone
             print_step(_how_to_go_on(evaluation))
         return Exit.INTERRUPTED
+
+
+def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:
+    executor_class(arguments.executor)
+    return RunSettings(
+        workers=arguments.num_workers,
+        executor=arguments.executor,
+        address=arguments.ray_address,
+        retries=Retries(times=arguments.retries),
+        overwrite=arguments.overwrite,
+        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
+        partial=partial,
+        samples=arguments.samples,
+    )
 
 
 def _how_to_go_on(evaluation: RunEvaluation) -> str:
@@ -171,6 +173,12 @@ def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespa
 def _print_warnings(runs: Sequence[DiscoveredRun]) -> None:
     for warning in dict.fromkeys(warning for run in runs for warning in run.warnings):
         print_step(f"warning: {one_line(warning)}")
+
+
+def refuse_nothing_to_evaluate(runs: Sequence[DiscoveredRun]) -> None:
+    _refuse_runs_without_snapshots(runs)
+    _refuse_empty_runs(runs)
+    _refuse_unknown_problems(runs)
 
 
 def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
@@ -201,7 +209,7 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
             print_step(f"warning: {one_line(message)}")
 
 
-def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
+def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
     """Writes the summary and prints it, unless `quiet`; returns the exit status."""
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole

@@ -88,12 +88,19 @@ def discover(
         searched = ", ".join(str(folder) for folder in folders[:3])
         there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
         raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
+    if folders:
+        check_problems_folder(problems_dir)
     problems, explicit = problems_folder(problems_dir), is_problems_folder_given(problems_dir)
-    if folders and explicit and not problems.is_dir():
-        raise UsageError(_no_folder(problems))
     discovery = _Discovery(problems, explicit, environment, wanted)
     runs = [discovery.run(name, folder) for name, folder in named]
     return runs if len(runs) == 1 else [_with_issue_if_empty(run) for run in runs]
+
+
+def check_problems_folder(problems_dir: Path | None) -> None:
+    """Raises UsageError where the user named a folder of problems that does not exist."""
+    problems = problems_folder(problems_dir)
+    if is_problems_folder_given(problems_dir) and not problems.is_dir():
+        raise UsageError(_no_folder(problems))
 
 
 def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> DiscoveredRun:
