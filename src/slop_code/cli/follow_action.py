@@ -23,11 +23,12 @@ from slop_code.cli.signals import interrupts
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.reporting.text import one_line
-from slop_code.runs.discover import check_problems_folder, discover, snapshot_around
+from slop_code.runs.discover import check_problems_folder, discover
 from slop_code.runs.executors import is_remote
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
 from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, remove_stop_file
+from slop_code.runs.read_results import read_runs, result_files
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 
@@ -48,10 +49,14 @@ MAX_SETTLING_S = 60
 
 
 def follow(arguments: argparse.Namespace) -> int:
+    from slop_code.reporting.html.run_page import check_page
+
     _check_options(arguments)
     settings = run_settings(arguments, partial=bool(arguments.problem))
     given_environment(arguments)
     check_problems_folder(arguments.problems_dir)
+    if arguments.report is not None:
+        check_page(arguments.report)
     if arguments.stop_at is not None:
         remove_stop_file(arguments.runs[0])
     return _FollowedRun(arguments, settings).run()
@@ -96,9 +101,10 @@ class _FollowedRun:
                 self._evaluate(run)
         except KeyboardInterrupt:  # before the first job, or after the control was stopped
             self.control.stop()
-        run, status = self._look(), Exit.INTERRUPTED
+        run = self._look()
         if run is not None and not self.control.finishing:
             refuse_nothing_to_evaluate([run])
+        status: int = Exit.INTERRUPTED
         if run is not None and (run.submissions or run.issues):
             status = self._evaluate(run, last=True)
         if self.stop is not None:
@@ -142,7 +148,7 @@ class _FollowedRun:
             self._print_once(f"warning: {warning}")
         for issue in run.issues:
             if issue.unknown_problem or issue.checkpoint is None:
-                self._print_once(f"{issue.problem}: {issue.reason}")
+                self._print_once(f"{issue.problem or issue.label}: {issue.reason}")
         if not run.submissions:
             self._print_once(f"waiting for a complete snapshot in {self.folder}")
         return run
@@ -151,8 +157,6 @@ class _FollowedRun:
         given = self.arguments
         runs = discover(given.runs, problems_dir=given.problems_dir, environment=given_environment(given), only=only)
         check_output(given, runs)
-        if given.report is not None and (inside := snapshot_around(given.report, runs)):
-            raise UsageError(f"{given.report}: lies in the snapshot {inside}, where nothing is ever written")
         return runs[0]
 
     def _print_once(self, text: str) -> None:
@@ -171,16 +175,18 @@ class _FollowedRun:
                 run_with_progress(
                     evaluation, self.control, self.arguments, lambda outcome: self._finished(evaluation, outcome)
                 )
-            evaluation.conclude()
-            self._write_report()
+            status: int = Exit.PASSED
             if last:
-                return conclude(evaluation, self.arguments, quiet=self.control.stopped)
+                status = conclude(evaluation, self.arguments, quiet=self.control.stopped)
+            else:
+                evaluation.conclude()
+        self._write_report()
         if run.submissions and not locked.submissions:  # another evaluator holds the run
             self._print_once(locked.issues[0].reason)
             self.control.wait(POLL_S)
         else:
             self.follower.evaluated(run)
-        return Exit.PASSED
+        return status
 
     def _finished(self, evaluation: RunEvaluation, outcome: SubmissionOutcome) -> None:
         self._check_stop(outcome)
@@ -197,7 +203,6 @@ class _FollowedRun:
 
     def _write_report(self) -> None:
         from slop_code.reporting.html.run_page import write_report
-        from slop_code.runs.read_results import read_runs
 
-        if self.arguments.report is not None:
+        if self.arguments.report is not None and result_files(self.folder):
             write_report(read_runs([self.folder]), [self.arguments.pass_policy], self.arguments.report)
