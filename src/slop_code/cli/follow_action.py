@@ -27,7 +27,7 @@ from slop_code.runs.discover import check_problems_folder, discover
 from slop_code.runs.executors import is_remote
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
-from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, remove_stop_file
+from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, misses, remove_stop_file
 from slop_code.runs.read_results import read_runs, result_files
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
@@ -193,13 +193,11 @@ class _FollowedRun:
         evaluation.conclude()
 
     def _check_stop(self, outcome: SubmissionOutcome) -> None:
-        """Only a verdict stops the agent; an infrastructure failure says nothing about it."""
-        policy, facts = self.arguments.stop_at, outcome.facts
-        if policy is None or self.stop is not None or facts.state != "evaluated" or facts.passes(policy):
-            return
-        self.stop = StopFile.of(outcome.submission, facts, policy)
-        self.stop.write(self.folder)
-        self.control.finish()
+        policy = self.arguments.stop_at
+        if policy is not None and self.stop is None and misses(outcome.facts, policy):
+            self.stop = StopFile.of(outcome.submission, outcome.facts, policy)
+            self.stop.write(self.folder)
+            self.control.finish()
 
     def _write_report(self) -> None:
         from slop_code.reporting.html.run_page import write_report

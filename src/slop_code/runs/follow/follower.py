@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import RunIssue, Submission
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -43,6 +46,7 @@ class Follower:
                 complete.append(submission)
             else:
                 issues.append(issue_for(submission, reason))
+        _log.debug("looked at %s: %d snapshots are complete, %d are not", run.folder, len(complete), len(issues))
         self.settling = bool(reasons - {None, NO_MARKER})
         return replace(run, submissions=tuple(complete), issues=(*run.issues, *issues))
 

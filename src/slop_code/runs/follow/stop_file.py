@@ -54,6 +54,11 @@ class StopFile(Stored):
         return folder / STOP_FILE
 
 
+def misses(facts: CheckpointFacts, policy: Policy) -> bool:
+    """Whether there is a verdict that does not reach the policy; without a verdict, nothing is known of the agent."""
+    return facts.state == "evaluated" and not facts.passes(policy)
+
+
 def remove_stop_file(folder: Path) -> None:
     """Removes the file of an earlier evaluation. A file of another maker is never touched: it is a UsageError."""
     path = folder / STOP_FILE
