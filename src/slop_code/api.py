@@ -15,16 +15,18 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.policy import PassPolicy, as_policy
 from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment
+from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.evaluation.report import CorrectnessResults
 
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
@@ -33,7 +35,8 @@ Value = TypeVar("Value")
 def load_problem(problem: str | Path, problems_dir: str | Path | None = None) -> ProblemConfig:
     """A problem by the path of its folder, or by its name in `problems_dir`.
 
-    The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the folder `problems`.
+    The default of `problems_dir` is `$SCBENCH_PROBLEMS_DIR`, else the first of `$SCBENCH_PROBLEMS_PATH`,
+    `$SCBENCH_HOME/problems` and `problems` that has the problem.
     """
     check_path("problem", problem, "the path or the name of a problem")
     folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
@@ -47,9 +50,9 @@ def load_environment(environment: str | Path) -> EnvironmentSpec:
 
 
 def load_results(path: str | Path) -> CorrectnessResults:
-    """A stored result: an `evaluation.json`, or the folder that holds it."""
+    """A stored result: an `evaluation.json`, also one of the SlopCodeBench runner, or the folder that holds it."""
     file = check_path("path", path, "the path of an evaluation.json")
-    return CorrectnessResults.load(file / RESULT_FILE if file.is_dir() else file)
+    return load_result(file / RESULT_FILE if file.is_dir() else file)
 
 
 def evaluate(
@@ -59,6 +62,7 @@ def evaluate(
     environment: str | Path | EnvironmentSpec | None = None,
     *,
     output: str | Path | None = None,
+    replace: bool = False,
     policy: Policy | str = PassPolicy.ALL_CASES,
     pytest_args: Sequence[str] = (),
 ) -> CorrectnessResults:
@@ -66,19 +70,21 @@ def evaluate(
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder, where
-    an infrastructure failure replaces no verdict on the same submission.
+    an infrastructure failure replaces no verdict on the same submission. An evaluation.json of another program there
+    is a UsageError, or is renamed with `replace`.
     """
     snapshot = check_path("submission", submission, "the path of the submission's folder")
     check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
     environments = (str, Path, EnvironmentSpec, type(None))
     check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
     folder = check_optional_path("output", output, "the path of a folder")
+    check_type("replace", replace, (bool,), "True or False")
     arguments = check_pytest_args(pytest_args)
     decides = as_policy(policy)
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
     spec, given = _environment(config, environment)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
-    return evaluate_and_store(runner, arguments, given).results.with_policy(decides)
+    return evaluate_and_store(runner, arguments, given, replace=replace).results.with_policy(decides)
 
 
 def _environment(

@@ -56,9 +56,11 @@ def evaluated(make_problem, cache, need_bubblewrap, tmp_path_factory):
     shutil.copytree(make_problem(TESTS, config={"name": "words"}).path, folder / "problems/words")
     make_run(folder / "good", GOOD, GOOD)
     make_run(folder / "poor", POOR, POOR)
-    argv = [SLOP_CODE, "eval", "good", "poor", "--problems-dir", "problems", "-o", "both/of them", "-j", "2"]
+    argv = [SLOP_CODE, "eval", "good", "poor", "--problems-dir", "problems", "-j", "2"]
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=250)
     assert "Traceback" not in done.stderr
+    mirrored = subprocess.run([*argv, "-o", "both/of them"], cwd=folder, capture_output=True, text=True, timeout=250)
+    assert (mirrored.returncode, mirrored.stdout) == (done.returncode, done.stdout)
     return folder, done
 
 
@@ -79,6 +81,7 @@ def bare(tmp_path, monkeypatch):
     (tmp_path / "problems/words/config.yaml").write_text(config)
     (tmp_path / "problems/words/tests/test_checkpoint_1.py").write_text("")
     make_run(tmp_path / "good", GOOD)
+    make_run(tmp_path / "other/good", GOOD)
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     monkeypatch.chdir(tmp_path)
@@ -389,7 +392,13 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["merge", "good/words/checkpoint_1/snapshot"], "lies in a snapshot"),
         (["eval", "good", "-o", "good/words/checkpoint_1/snapshot/out"], "lies in the snapshot good/words"),
         (["eval", "good", "-o", "file"], "file: not a folder"),
-        (["eval", "good", "-o", "out", "--shard", "1/2"], "-o cannot be used with --shard"),
+        (["eval", "good", "-o", "good"], "good: good would lie in the run good; give a folder outside of the runs"),
+        (["eval", "good", "-o", "good/out"], "would lie in the run good"),
+        (["eval", "good", "other/good", "-o", "out"], "another run has the same name; evaluate each with an -o of its"),
+        (["eval", "good", "empty", "-o", "."], "would lie in the run good"),
+        (["eval-problem", "good/words", "-o", "good/words/checkpoint_1/snapshot"], "lies in the snapshot"),
+        (["merge", "good", "-o", "good"], "would lie in the run good"),
+        (["eval", "good", "--snapshot-dir", "a/b"], "--snapshot-dir a/b: expected the name of a folder"),
         (["eval", "good", "-e", "nothing"], "nothing: no such environment"),
         (["eval", "good", "-e", ""], "no such environment"),
         *[(["eval", "good", "--shard", text], "expected i/N") for text in ("0/3", "4/3", "x", "1", "", "1/0")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -35,6 +36,7 @@ def followed(world, monkeypatch):
         (["monday", "--follow", "--shard", "1/2"], "--follow cannot be used with"),
         (["monday", "--follow", "--overwrite"], "--follow cannot be used with"),
         (["monday", "--follow", "-k", "x"], "--follow cannot be used with"),
+        (["monday", "--follow", "--replace"], "give -o OUT"),
         (["monday", "--follow", "--executor", "ray"], "cannot be used with --executor ray"),
         (["monday", "--follow", "--settle", "0"], "expected a whole number from 1 to 3600"),
         (["monday", "--follow", "--stop-at", "nonsense"], "nonsense"),
@@ -66,6 +68,21 @@ def test_a_run_that_has_ended_is_concluded(followed, capsys, arguments, status, 
     assert (followed / "stop.json").exists() == stopped
     if stopped:
         assert json.loads((followed / "stop.json").read_text())["checkpoint"] == "checkpoint_2"
+
+
+@pytest.mark.e2e
+def test_with_an_output_nothing_is_written_into_the_run(followed, capsys):
+    shutil.copytree(followed, "out", ignore=shutil.ignore_patterns("snapshot", "*.done"))
+    for path in followed.rglob("evaluation.json"):
+        path.unlink()
+    before = sorted(followed.rglob("*"))
+    arguments = ["monday", "--follow", "--settle", "1", "-o", "out", "--stop-at", "strict", "--report", "report.html"]
+    assert run(["-q", "eval", *arguments]) == 4, capsys.readouterr().err
+    assert sorted(followed.rglob("*")) == before
+    assert json.loads((followed.parent / "out/stop.json").read_text())["checkpoint"] == "checkpoint_2"
+    assert (followed.parent / "out" / SUMMARY_FILE).exists()
+    assert (followed.parent / "report.html").exists()
+    assert "waiting" not in capsys.readouterr().err
 
 
 @pytest.mark.e2e

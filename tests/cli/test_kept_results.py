@@ -83,10 +83,11 @@ def test_a_run_whose_problem_is_gone_keeps_its_results(world, evaluated, call):
     status, out, _ = call("eval", evaluated)
     reason = f"{world.problems}: the folder of problems of the last evaluation is gone; give --problems-dir"
     assert (status, before) == (3, (evaluated / "words/.slop-code/origin.json").read_text())
-    assert out.splitlines()[-4:] == [
+    assert out.splitlines()[-5:] == [
         "checkpoint words/checkpoint_1: PASSED (not looked at again), core 2/2, broke -, repaired -, 1.5 s",
         "checkpoint words/checkpoint_2: PASSED (not looked at again), core 2/2, broke 0, repaired 0, 1.5 s",
         f"not looked at again monday/words/checkpoint_1, monday/words/checkpoint_2: {reason}",
+        "rates: strict 2 of 2 solved (mean 100%), isolated 2 of 2 solved (mean 100%), core 2 of 2 solved (mean 100%)",
         "NOT LOOKED AT AGAIN: 2 of 2 checkpoints passed (all-cases); 2 of 2 checkpoints keep their last result",
     ]
     summary = RunSummary.load(evaluated / SUMMARY_FILE)

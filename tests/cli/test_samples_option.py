@@ -35,6 +35,8 @@ def test_eval_estimates_over_runs_only_with_the_option(runs, capsys, options, po
 
 
 def test_the_summary_of_all_runs_has_estimates_only_with_the_option(runs, world):
+    for discovered in world.discover(*runs, output=world.folder / "all"):
+        world.finish(discovered.submissions[0])
     for options, pooled in ([], False), (["--samples"], True):
         run(["eval", *runs, "-o", "all", *options])
         samples = RunSummary.load(world.folder / "all" / SUMMARY_FILE).samples

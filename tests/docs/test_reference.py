@@ -15,7 +15,7 @@ from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
 from slop_code.comparison import records as comparison
 from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, RatePolicy
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.execution.cache_pruning import KINDS
 from slop_code.execution.environment import (
@@ -44,6 +44,7 @@ from slop_code.runs import (
 )
 from slop_code.runs import checkpoint_lines as lines
 from slop_code.runs import job_records as records
+from slop_code.runs.scb import agent_facts
 from tests.docs.pages import ROOT, section, table_rows
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ def test_every_field_is_explained(heading: str, model: type[BaseModel]) -> None:
         ("Totals", summary.Totals),
         ("Checkpoints", summary.Checkpoints),
         ("Passed", summary.Passed),
+        ("Rate", summary.RateFigures),
+        ("Agent", agent_facts.AgentFacts),
+        ("Agent of a run", agent_facts.AgentIdentity),
+        ("Totals of the agent", summary.AgentTotals),
         ("Pass rate", summary.GroupRate),
         ("Changes", summary.Changes),
         ("Durations", summary.Durations),
@@ -181,7 +186,7 @@ def test_every_value_is_explained(heading: str, names: Sequence[str]) -> None:
 
 
 def test_every_policy_is_explained() -> None:
-    assert list(table_rows(section("results.md", "Policies"))) == list(PassPolicy)
+    assert list(table_rows(section("results.md", "Policies"))) == [*PassPolicy, *RatePolicy]
 
 
 @pytest.mark.parametrize("name", ["memory", "disk", "output", "processes", "cpus"])

@@ -48,10 +48,15 @@ def test_an_existing_problem_loads_unchanged():
     assert problem.custom_groups == {"slow": GroupType.FUNCTIONALITY}
     assert problem.assets == {"files": EXAMPLE / "assets"}
     assert problem.path == EXAMPLE
-    assert problem.warnings == (
-        f"{EXAMPLE / 'config.yaml'}: unknown key checkpoints.checkpoint_2.colour (ignored)",
-        f"{EXAMPLE / 'config.yaml'}: unknown key canary (ignored)",
-    )
+    assert problem.warnings == (f"{EXAMPLE / 'config.yaml'}: unknown key checkpoints.checkpoint_2.colour (ignored)",)
+    assert problem.canary == "2024-01-01"
+
+
+def test_the_canary_is_not_part_of_the_digest():
+    problem = ProblemConfig.from_yaml(EXAMPLE)
+    checkpoint = problem.checkpoint(1)
+    other = problem.model_copy(update={"canary": "another text"})
+    assert problem.digest(checkpoint) == other.digest(checkpoint)
 
 
 def test_checkpoints_come_in_their_order_with_what_they_inherit():

@@ -1,6 +1,6 @@
 import pytest
 
-from slop_code.evaluation.policy import PassPolicy, passes
+from slop_code.evaluation.policy import PassPolicy, RatePolicy, parse_policy, pass_rate, passes
 from tests.factories import counts
 
 ALL = set(PassPolicy)
@@ -50,3 +50,27 @@ def test_names_of_the_policies():
         "any-core-cases",
         "all-core-cases",
     ]
+
+
+@pytest.mark.parametrize(
+    ("passed", "total", "rates"),
+    [
+        # Core, Functionality, Error, Regression; strict, isolated, core
+        ((0, 0, 0, 0), (0, 0, 0, 0), (None, None, None)),
+        ((2, 1, 1, 4), (2, 1, 1, 4), (1.0, 1.0, 1.0)),
+        ((2, 1, 1, 0), (2, 1, 1, 4), (0.5, 1.0, 1.0)),
+        ((1, 1, 0, 4), (2, 1, 1, 4), (0.75, 0.5, 0.5)),
+        ((0, 0, 0, 3), (0, 0, 0, 4), (0.75, None, None)),
+        ((0, 1, 0, 0), (0, 1, 0, 0), (1.0, 1.0, None)),
+    ],
+)
+def test_a_checkpoint_is_solved_where_the_rate_is_one(passed, total, rates):
+    given = counts(*passed), counts(*total)
+    assert tuple(pass_rate(policy, *given) for policy in RatePolicy) == rates
+    assert [passes(policy, *given, False) for policy in RatePolicy] == [rate == 1 for rate in rates]
+    assert not any(passes(policy, *given, True) for policy in RatePolicy)
+
+
+@pytest.mark.parametrize("name", ["strict", "isolated", "core"])
+def test_the_names_of_rates_are_policies(name):
+    assert parse_policy(f" {name} ") is RatePolicy(name)

@@ -55,10 +55,11 @@ def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_r
     issue = RunIssue("run", "larder", "checkpoint_2", "no such problem")
     expected = [
         "not looked at again run/larder/checkpoint_2: no such problem",
+        "rates: strict 2 of 3 solved (mean 95.2%), isolated 2 of 3 solved (mean 95.2%), core 3 of 3 solved (mean 100%)",
         "NOT LOOKED AT AGAIN: 2 of 3 checkpoints passed (all-cases); 1 of 3 checkpoints keeps its last result",
     ]
-    assert shown(lines, [issue])[-2:] == expected
-    assert shown(lines, [issue], terminal=True)[-2:] == expected
+    assert shown(lines, [issue])[-3:] == expected
+    assert shown(lines, [issue], terminal=True)[-3:] == expected
     assert "PASSED (not looked at again), core" in shown(lines, [issue])[1]
     many = [line(number, not_looked_at_again="held") for number in range(1, SHOWN_CHECKPOINTS + 2)]
     assert f"no verdict 0, not looked at again {len(many)}" in shown(many)[0]
@@ -71,6 +72,7 @@ def test_few_checkpoints_have_a_line_each():
         "checkpoint larder/checkpoint_2: NOT PASSED, core 5/5, error 1/2, broke 3, repaired 1, 2.0 s",
         "checkpoint larder/checkpoint_3: NO VERDICT",
         "no verdict run/larder/checkpoint_3: killed",
+        "rates: strict 1 of 3 solved (mean 92.9%), isolated 1 of 3 solved (mean 92.9%), core 2 of 3 solved (mean 100%)",
         "NO VERDICT for 1 of 3 checkpoints; 1 passed (all-cases)",
     ]
 
@@ -91,6 +93,7 @@ def test_many_checkpoints_have_rows_for_each_problem_and_run():
     assert [text.split()[0] for text in said] == [
         *["problem"] * 20,
         *["run"] * 10,
+        "rates:",
         "checkpoints",
         "whole",
         "NOT",

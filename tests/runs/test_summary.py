@@ -8,6 +8,7 @@ from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Digests
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
 from slop_code.runs.job_records import RunIssue
+from slop_code.runs.scb.agent_facts import AgentFacts
 from slop_code.runs.statistics import mean_bounds, wilson
 from slop_code.runs.summary import RunSummary, summarise, totals_of
 
@@ -79,6 +80,11 @@ def test_totals_are_sums_over_checkpoints():
             policy: {"count": {ALL: 1, CORE: 2}.get(policy, 0), "rate": {ALL: 0.2, CORE: 0.4}.get(policy, 0.0)}
             for policy in PassPolicy
         },
+        "rates": {
+            "strict": {"solved": 1, "share": 0.2, "mean": 8 / 15},
+            "isolated": {"solved": 2, "share": 0.4, "mean": 2 / 3},
+            "core": {"solved": 2, "share": 0.4, "mean": 2 / 3},
+        },
         "pass_rates": {
             "Core": {"passed": 5, "total": 6, "rate": 5 / 6},
             "Functionality": NO_TESTS,
@@ -91,6 +97,29 @@ def test_totals_are_sums_over_checkpoints():
         "timeouts": 2,
         "repeated": 1,
         "durations": {"total": 7.5, "mean": 2.5, "median": 2.5, "longest": 4.0},
+        "agent": None,
+    }
+
+
+def test_totals_of_the_agent_are_sums_over_checkpoints_that_record_the_figure():
+    lines = [
+        line("monday", "words", 1, agent=AgentFacts(cost=1.5, output=10, elapsed=60.0)),
+        line("monday", "words", 2, agent=AgentFacts(cost=0.5, steps=3)),
+        line("monday", "words", 3, state="not_evaluated", reason="stopped", attempts=0),
+    ]
+    totals = totals_of(lines).agent
+    assert totals is not None
+    known = {name: value for name, value in totals.model_dump().items() if value is not None}
+    assert known == {"recorded": 2, "cost": 2.0, "steps": 3.0, "output": 10.0, "elapsed": 60.0}
+
+
+def test_a_checkpoint_without_tests_of_a_rate_is_not_solved_and_not_in_its_mean():
+    tests = {"pass_counts": {"Regression": 2}, "total_counts": {"Regression": 2}}
+    rates = totals_of([line("monday", "words", 1, **tests)]).model_dump(mode="json")["rates"]
+    assert rates == {
+        "strict": {"solved": 1, "share": 1.0, "mean": 1.0},
+        "isolated": {"solved": 0, "share": 0.0, "mean": None},
+        "core": {"solved": 0, "share": 0.0, "mean": None},
     }
 
 

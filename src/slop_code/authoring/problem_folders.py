@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem.problem_lookup import environment_word, problems_folder
+from slop_code.evaluation.problem.problem_lookup import environment_word, problems_folders
 from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ def environment_for(problem: ProblemConfig, given: str | None) -> EnvironmentSpe
 def problem_folders(given: Sequence[str], problems_dir: Path | None) -> list[Path]:
     """Arguments are folders of problems, parents of such folders, or names.
 
-    No arguments stand for the current folder, if it is a problem, and otherwise for all of the problems folder.
+    No arguments stand for the current folder, if it is a problem, and otherwise for all of the first problems folder
+    that has any.
     """
     if given:
         return list(dict.fromkeys(folder for argument in given for folder in _folders_for(argument, problems_dir)))
     if os.path.exists(CONFIG):
         return [Path()]
-    folder = problems_folder(problems_dir)
-    folders = problems_in(folder)
+    searched = problems_folders(problems_dir)
+    folders = next((inner for folder in searched if (inner := problems_in(folder))), [])
     if not folders:
-        raise UsageError(
-            f"{folder}: has no problem, and there is no {CONFIG} here; give the path of a problem's folder"
-        )
+        names = ", ".join(map(str, searched))
+        raise UsageError(f"{names}: has no problem, and there is no {CONFIG} here; give the path of a problem's folder")
     return folders
 
 
@@ -51,9 +51,9 @@ def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     path = Path(given)
     if os.path.exists(path / CONFIG):
         return [path]
-    named = problems_folder(problems_dir) / given
-    if "/" not in given and os.path.exists(named / CONFIG):
-        return [named]
+    named = [folder / given for folder in problems_folders(problems_dir)] if "/" not in given else []
+    if found := [folder for folder in named if os.path.exists(folder / CONFIG)]:
+        return found[:1]
     folders = problems_in(path)
     if not folders:
         fact = f"has neither a {CONFIG} nor a folder of a problem" if os.path.isdir(path) else "no such folder"

@@ -73,6 +73,10 @@ class CommandParser(argparse.ArgumentParser):
         ]
         return f"; was {similar[0]!r} meant?" if similar else ""
 
+    def _get_option_tuples(self, option_string: str) -> Any:
+        """Without abbreviations of `-proc`, which argparse allows for options with a single dash."""
+        return [match for match in super()._get_option_tuples(option_string) if match[1] == option_string[:2]]
+
     def error(self, message: str) -> NoReturn:
         """Words of a command line may be names of files, which come from anywhere."""
         super().error(escape_control(message, MAX_TEXT_BYTES))

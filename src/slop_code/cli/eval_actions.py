@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import sys
 from typing import TYPE_CHECKING
@@ -16,14 +15,13 @@ from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError, first_names
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem.problem_lookup import find_problem, is_problems_folder_given, problems_folder
+from slop_code.evaluation.problem.problem_lookup import find_problem, named_problems_folder, problems_folders
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
-from slop_code.runs.checkpoint_lines import CheckpointLine
-from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in, snapshot_around
+from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
 from slop_code.runs.executors import executor_class
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
@@ -31,7 +29,6 @@ from slop_code.runs.read_results import result_files
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
 from slop_code.runs.run_layout import check_folder
-from slop_code.runs.summary import write_summary
 
 if TYPE_CHECKING:
     import argparse
@@ -50,13 +47,12 @@ MIN_SLOW_DIGESTS = 100
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    spec = given_environment(arguments)
-    runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
-    check_output(arguments, runs)
+    runs = discover_given(arguments, arguments.problem)
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not (arguments.dry_run or arguments.shard or selection_words(arguments)):
         given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
-        command = f"slop-code merge RUN_DIR{given}"
+        output = f" -o {shlex.quote(str(arguments.output))}" if arguments.output is not None else ""
+        command = f"slop-code merge RUN_DIR{given}{output}"
         print_step(f"no summary was written, as only a part was evaluated; `{command}` writes that of the whole run")
     return status
 
@@ -65,31 +61,40 @@ def given_environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
     return None if arguments.environment is None else load_environment(arguments.environment)
 
 
-def check_output(arguments: argparse.Namespace, runs: Sequence[DiscoveredRun]) -> None:
-    """Check before anything runs that the summary can be written at the end."""
-    output: Path | None = arguments.output
-    if output is None:
-        return
-    if arguments.shard is not None:
-        raise UsageError("-o cannot be used with --shard: a shard has only a part of the results; use slop-code merge")
-    if os.path.lexists(output) and not output.is_dir():
-        raise UsageError(f"{output}: not a folder; give one for the summary of all runs together")
-    if inside := snapshot_around(output, runs):
-        raise UsageError(f"{output}: lies in the snapshot {inside}, where nothing is ever written")
+def discover_given(arguments: argparse.Namespace, problems: Sequence[str]) -> list[DiscoveredRun]:
+    """The runs of `slop-code eval`, with these problems alone where there are any."""
+    return discover(
+        arguments.runs,
+        problems_dir=arguments.problems_dir,
+        environment=given_environment(arguments),
+        only=problems,
+        output=_mirror(arguments),
+        snapshot_dir=arguments.snapshot_dir,
+    )
+
+
+def _mirror(arguments: argparse.Namespace) -> Path | None:
+    """The folder of the mirrored tree; the results of a part of the tests have a layout of their own."""
+    return None if selection_words(arguments) else arguments.output
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
     spec = given_environment(arguments)
     check_folder(arguments.folder)
     problem = _problem_of(arguments)
-    return _evaluate([discover_problem(arguments.folder, problem, spec)], arguments)
+    run = discover_problem(
+        arguments.folder, problem, spec, output=_mirror(arguments), snapshot_dir=arguments.snapshot_dir
+    )
+    return _evaluate([run], arguments)
 
 
 def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
     """The problem that the user named, else that of the last evaluation, else the one with the folder's name."""
     folder = arguments.folder.resolve()
-    if arguments.problem is None and not is_problems_folder_given(arguments.problems_dir):
-        known = remembered_problem(folder, folder.parent)
+    if arguments.problem is None and named_problems_folder(arguments.problems_dir) is None:
+        output = arguments.output
+        mirror = remembered_problem(output / folder.name, output) if output is not None else None
+        known = mirror or remembered_problem(folder, folder.parent)
         if known is not None:
             if not known.is_dir():
                 raise UsageError(f"{arguments.folder}: {missing_problem(known)} or -p")
@@ -99,11 +104,20 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
 
 def merge(arguments: argparse.Namespace) -> int:
     spec = given_environment(arguments)
-    runs = discover([arguments.folder], problems_dir=arguments.problems_dir, environment=spec)
+    runs = discover(
+        [arguments.folder],
+        problems_dir=arguments.problems_dir,
+        environment=spec,
+        output=arguments.output,
+        snapshot_dir=arguments.snapshot_dir,
+    )
     _refuse_empty_runs(runs)
+    settings = RunSettings(replace=arguments.replace)
     with open_runs(
-        runs, Cache.default(), RunSettings(), before_plan=lambda run: merge_copies(run, arguments.copies)
+        runs, Cache.default(), settings, before_plan=lambda run: merge_copies(run, arguments.copies)
     ) as evaluation:
+        if arguments.output is not None:
+            evaluation.remember_origins(arguments.environment)
         return conclude(evaluation, arguments)
 
 
@@ -147,6 +161,8 @@ def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
         partial=partial,
         samples=arguments.samples,
+        replace=arguments.replace,
+        output=arguments.output,
     )
 
 
@@ -163,11 +179,15 @@ def _how_to_go_on(evaluation: RunEvaluation) -> str:
 
 def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
     """Names the folders of problems that the user did not name, and that are not the default."""
+    if named_problems_folder(arguments.problems_dir) or isinstance(arguments.problem, str):  # -p of eval-problem
+        return
     used = {submission.problem.path.absolute().parent for run in runs for submission in run.submissions}
-    other = sorted(str(folder) for folder in used - {problems_folder(None).absolute()})
-    named = is_problems_folder_given(arguments.problems_dir) or isinstance(arguments.problem, str)  # -p of eval-problem
-    if other and not named:
-        print_step(f"problems as in the last evaluation: {', '.join(other)}; --problems-dir names another folder")
+    *searched, default = [folder.absolute() for folder in problems_folders(None)]
+    known = sorted(str(folder) for folder in used.intersection(searched))
+    other = sorted(str(folder) for folder in used.difference(searched, [default]))
+    for origin, folders in (("", known), (" as in the last evaluation", other)):
+        if folders:
+            print_step(f"problems{origin}: {', '.join(folders)}; --problems-dir names another folder")
 
 
 def _print_warnings(runs: Sequence[DiscoveredRun]) -> None:
@@ -201,9 +221,9 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
     """With several runs it is only a warning, so that the others are evaluated."""
     for run in runs:
         if has_only_results(run):
-            folder = shlex.quote(str(run.folder))
+            folder = shlex.quote(str(run.input_folder))
             look = f"look at them with `slop-code report {folder}`, check them with `slop-code verify {folder}`"
-            message = f"{run.folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"
+            message = f"{run.input_folder}: results, but no snapshot to evaluate; its summary is left as it is; {look}"
             if len(runs) == 1:
                 raise UsageError(message)
             print_step(f"warning: {one_line(message)}")
@@ -220,9 +240,6 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
     if evaluation.settings.shard is not None and empty and not arguments.json and not quiet:
         print("nothing in this shard")
         return Exit.PASSED
-    if arguments.output is not None:
-        relative = _relative_to(arguments.output, lines, evaluation.runs)
-        write_summary(arguments.output, relative, evaluation.plan.issues, samples=arguments.samples)
     status = _status(summary, policy)
     if quiet:
         return status
@@ -236,17 +253,6 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]
         print_step(f"failures in detail: slop-code report {shlex.join(folders)}")
     return status
-
-
-def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[DiscoveredRun]) -> list[CheckpointLine]:
-    """Lines of several runs with the paths of their results relative to `folder`."""
-    folders = {run.name: run.folder for run in runs}
-
-    def relative(line: CheckpointLine) -> str | None:
-        run = folders[line.run]
-        return os.path.relpath(run / line.evaluation, folder) if line.evaluation and run else line.evaluation
-
-    return [CheckpointLine.model_validate({**dict(line), "evaluation": relative(line)}) for line in lines]
 
 
 def _status(summary: RunSummary, policy: Policy) -> Exit:

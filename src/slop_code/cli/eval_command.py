@@ -6,11 +6,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP
+from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
     add_environment,
+    add_exit_zero,
+    add_output,
     add_policy,
     add_problems_dir,
+    add_replace,
     add_selection,
     parsed_policy,
     whole_number,
@@ -21,7 +24,8 @@ from slop_code.runs.follow.completeness import SETTLE_S
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
-LAYOUT = "<problem>/<checkpoint>/snapshot"
+SNAPSHOT = "snapshot"
+LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 
 
 def add_to(commands: Commands) -> None:
@@ -45,7 +49,6 @@ def _add_eval(commands: Commands) -> None:
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help=f"folder with {LAYOUT}")
     option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
-    option("-o", "--output", metavar="DIR", type=Path, help="folder for a summary of all runs together")
     option(
         "--samples",
         action="store_true",
@@ -55,6 +58,8 @@ def _add_eval(commands: Commands) -> None:
     _add_following(parser)
     _add_execution(parser)
     _add_grading(parser)
+    _add_results(parser, "folder for all results, in the layout of the runs, which stay as they are")
+    add_exit_zero(parser)
     parser.set_defaults(run=run_eval)
 
 
@@ -87,11 +92,13 @@ def _add_eval_problem(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("folder", type=Path, metavar="DIR", help="folder with <checkpoint>/snapshot")
-    option("-p", "--problem", help="name or path of the problem (default: the folder's name)")
+    option("-p", "--problem", "--problem-name", help="name or path of the problem (default: the folder's name)")
     add_selection(parser)
     _add_execution(parser)
     _add_grading(parser)
-    parser.set_defaults(run=run_eval_problem, output=None, samples=False)
+    _add_results(parser, "folder for all results, as <problem>/<checkpoint>; the given folder stays as it is")
+    add_exit_zero(parser)
+    parser.set_defaults(run=run_eval_problem, samples=False)
 
 
 def _add_merge(commands: Commands) -> None:
@@ -109,7 +116,8 @@ def _add_merge(commands: Commands) -> None:
         "copies", nargs="*", type=Path, metavar="COPY", help="another folder of the same run, with results of shards"
     )
     _add_grading(parser)
-    parser.set_defaults(run=run_merge, output=None, samples=False)
+    _add_results(parser, "folder for all results, as with -o of eval; the run stays as it is")
+    parser.set_defaults(run=run_merge, samples=False)
 
 
 def _add_grading(parser: argparse.ArgumentParser) -> None:
@@ -119,10 +127,28 @@ def _add_grading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print summary.json instead of a table")
 
 
+def _add_results(parser: argparse.ArgumentParser, output_help: str) -> None:
+    add_output(parser, output_help)
+    add_replace(parser)
+    parser.add_argument(
+        "--snapshot-dir",
+        default=SNAPSHOT,
+        metavar="NAME",
+        help=f"name of the folder of a snapshot in the folder of its checkpoint (default: {SNAPSHOT})",
+    )
+
+
 def _add_execution(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
     workers = whole_number(1, 1024)
-    option("-j", "--num-workers", type=workers, metavar="N", help="evaluations at a time (default: one per processor)")
+    option(
+        "-j",
+        "--num-workers",
+        "-proc",
+        type=workers,
+        metavar="N",
+        help="evaluations at a time (default: one per processor)",
+    )
     option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
     retries = whole_number(0, 1000)
@@ -148,18 +174,18 @@ def run_eval(arguments: argparse.Namespace) -> int:
     if arguments.follow:
         from slop_code.cli.follow_action import follow
 
-        return follow(arguments)
+        return final_status(follow(arguments), arguments)
     from slop_code.cli.eval_actions import evaluate
 
     if arguments.stop_at is not None or arguments.report is not None:
         raise UsageError("--stop-at and --report need --follow; for a finished run use slop-code report")
-    return evaluate(arguments)
+    return final_status(evaluate(arguments), arguments)
 
 
 def run_eval_problem(arguments: argparse.Namespace) -> int:
     from slop_code.cli.eval_actions import evaluate_problem
 
-    return evaluate_problem(arguments)
+    return final_status(evaluate_problem(arguments), arguments)
 
 
 def run_merge(arguments: argparse.Namespace) -> int:

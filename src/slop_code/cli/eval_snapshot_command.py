@@ -10,12 +10,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
+from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for, final_status
 from slop_code.cli.messages import print_step, print_stored
 from slop_code.cli.shared_options import (
     add_environment,
+    add_exit_zero,
+    add_output,
     add_policy,
     add_problems_dir,
+    add_replace,
     add_selection,
     selection_words,
 )
@@ -51,10 +54,12 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("snapshot", metavar="DIR", type=Path, help="folder with the submission's files")
-    option("-p", "--problem", required=True, help="name or path of the problem")
+    option("-p", "--problem", "--problem-name", required=True, help="name or path of the problem")
     option("-c", "--checkpoint", required=True, help="number or name of the checkpoint")
     add_environment(parser)
-    option("-o", "--output", metavar="OUT", type=Path, help="folder for evaluation.json and the raw reports")
+    add_output(parser, "folder for evaluation.json and the raw reports")
+    add_replace(parser)
+    add_exit_zero(parser)
     add_policy(parser)
     add_selection(parser)
     option(
@@ -79,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         load_environment(environment),
         arguments.snapshot,
         output_dir=arguments.output,
-        progress=lambda event: _show_progress(event, verbose=arguments.verbose, quiet=arguments.json),
+        progress=lambda event: _show_progress(event, arguments),
     )
     further = check_pytest_args([*selection_words(arguments), *arguments.pytest_arg])
     if arguments.print_command:
@@ -87,10 +92,10 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.PASSED
     policy: Policy = arguments.pass_policy
     with cancelled_by_signals():
-        evaluation = evaluate_and_store(runner, further, environment)
+        evaluation = evaluate_and_store(runner, further, environment, replace=arguments.replace)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(evaluation, policy, arguments)
-    return exit_for(evaluation.results, policy)
+    return final_status(exit_for(evaluation.results, policy), arguments)
 
 
 def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Namespace) -> None:
@@ -104,12 +109,13 @@ def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Nam
         print_stored(arguments.output / RESULT_FILE, evaluation, quiet=arguments.json)
 
 
-def _show_progress(event: ProgressEvent, *, verbose: bool, quiet: bool) -> None:
-    """Long steps are always shown; the others on a terminal, or when asked for."""
-    if event.kind is ProgressKind.RUN_TESTS and not quiet:
+def _show_progress(event: ProgressEvent, arguments: argparse.Namespace) -> None:
+    """Long steps are shown unless -q is given; the others on a terminal, or when asked for."""
+    if event.kind is ProgressKind.RUN_TESTS and not arguments.json:
         # From here on this process only waits, which is time to import what prints the result.
         threading.Thread(
             target=importlib.import_module, args=("slop_code.reporting.result_lines",), daemon=True
         ).start()
-    if verbose or (sys.stderr.isatty() and not quiet) or event.is_long:
+    usual = event.is_long or (sys.stderr.isatty() and not arguments.json)
+    if arguments.verbose or (usual and not arguments.quiet):
         print_step(progress_text(event))

@@ -6,6 +6,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import argparse
+
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
@@ -25,6 +27,11 @@ class Exit(IntEnum):
     """A checkpoint did not reach the policy of `--stop-at`, while a run was followed."""
 
     INTERRUPTED = 130
+
+
+def final_status(status: int, arguments: argparse.Namespace) -> int:
+    """With --exit-zero, tests that did not pass do not change the status. Every other status stays."""
+    return Exit.PASSED if arguments.exit_zero and status == Exit.NOT_PASSED else status
 
 
 def exit_for(results: CorrectnessResults, policy: Policy) -> Exit:

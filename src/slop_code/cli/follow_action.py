@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code.cli.eval_actions import (
-    check_output,
     conclude,
+    discover_given,
     given_environment,
     refuse_nothing_to_evaluate,
     run_settings,
@@ -23,7 +23,7 @@ from slop_code.cli.signals import interrupts
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.reporting.text import one_line
-from slop_code.runs.discover import check_problems_folder, discover
+from slop_code.runs.discover import check_problems_folder
 from slop_code.runs.executors import is_remote
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
@@ -57,9 +57,10 @@ def follow(arguments: argparse.Namespace) -> int:
     check_problems_folder(arguments.problems_dir)
     if arguments.report is not None:
         check_page(arguments.report)
+    followed = _FollowedRun(arguments, settings)
     if arguments.stop_at is not None:
-        remove_stop_file(arguments.runs[0])
-    return _FollowedRun(arguments, settings).run()
+        remove_stop_file(followed.output)
+    return followed.run()
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -68,6 +69,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.dry_run or arguments.shard or arguments.overwrite or arguments.samples or selection_words(arguments):
         others = "--dry-run, --shard, --overwrite, --samples or a selection of tests"
         raise UsageError(f"--follow cannot be used with {others}")
+    if arguments.replace:
+        raise UsageError("--follow cannot be used with --replace, as others still write to the run; give -o OUT")
     if is_remote(arguments.executor):
         raise UsageError(f"--follow evaluates on this machine; it cannot be used with --executor {arguments.executor}")
 
@@ -95,6 +98,11 @@ class _FollowedRun:
         folder: Path = self.arguments.runs[0]
         return folder
 
+    @property
+    def output(self) -> Path:
+        """The folder of the results."""
+        return self.arguments.output or self.folder
+
     def run(self) -> int:
         try:
             while (run := self._next()) is not None:
@@ -109,7 +117,7 @@ class _FollowedRun:
             status = self._evaluate(run, last=True)
         if self.stop is not None:
             label = f"{self.stop.problem}/{self.stop.checkpoint}"
-            print_step(f"{label} did not reach {self.stop.policy}; written: {self.folder / STOP_FILE}")
+            print_step(f"{label} did not reach {self.stop.policy}; written: {self.output / STOP_FILE}")
             return Exit.STOPPED
         if not self.control.finishing:
             return status
@@ -123,7 +131,7 @@ class _FollowedRun:
         with interrupts(self.control, lambda: None):
             while not self.control.finishing:
                 began = time.monotonic()
-                self.ended = has_run_ended(self.folder)  # before the look, which sees what was written before
+                self.ended |= has_run_ended(self.folder)  # before the look, which sees what was written before
                 ended_since = (ended_since or began) if self.ended else None
                 run = self._look()
                 if run is not None and self.follower.has_new(run):
@@ -136,33 +144,31 @@ class _FollowedRun:
     def _look(self) -> DiscoveredRun | None:
         """The run as it is now; None where nothing of it is there yet."""
         if not os.path.lexists(self.folder):
-            self._print_once(f"waiting for {self.folder}")
+            self._print_state(f"waiting for {self.folder}")
             return None
         named = self.arguments.problem
         wanted = [name for name in named if self.ended or os.path.lexists(self.folder / name)]
         if named and not wanted:
-            self._print_once(f"waiting for {named[0]} in {self.folder}")
+            self._print_state(f"waiting for {named[0]} in {self.folder}")
             return None
-        run = self.follower.hold_back(self._discover(wanted))
+        run = self.follower.hold_back(discover_given(self.arguments, wanted)[0])
         for warning in run.warnings:
             self._print_once(f"warning: {warning}")
         for issue in run.issues:
             if issue.unknown_problem or issue.checkpoint is None:
                 self._print_once(f"{issue.problem or issue.label}: {issue.reason}")
         if not run.submissions:
-            self._print_once(f"waiting for a complete snapshot in {self.folder}")
+            self._print_state(f"waiting for a complete snapshot in {self.folder}")
         return run
-
-    def _discover(self, only: list[str]) -> DiscoveredRun:
-        given = self.arguments
-        runs = discover(given.runs, problems_dir=given.problems_dir, environment=given_environment(given), only=only)
-        check_output(given, runs)
-        return runs[0]
 
     def _print_once(self, text: str) -> None:
         if text not in self.printed:
             self.printed.add(text)
             print_step(one_line(text))
+
+    def _print_state(self, text: str) -> None:
+        if not self.arguments.quiet:
+            self._print_once(text)
 
     def _evaluate(self, run: DiscoveredRun, *, last: bool = False) -> int:
         """`last`: the end of the command, which prints the summary and gives the exit status."""
@@ -196,11 +202,11 @@ class _FollowedRun:
         policy = self.arguments.stop_at
         if policy is not None and self.stop is None and misses(outcome.facts, policy):
             self.stop = StopFile.of(outcome.submission, outcome.facts, policy)
-            self.stop.write(self.folder)
+            self.stop.write(self.output)
             self.control.finish()
 
     def _write_report(self) -> None:
         from slop_code.reporting.html.run_page import write_report
 
-        if self.arguments.report is not None and result_files(self.folder):
-            write_report(read_runs([self.folder]), [self.arguments.pass_policy], self.arguments.report)
+        if self.arguments.report is not None and result_files(self.output):
+            write_report(read_runs([self.output]), [self.arguments.pass_policy], self.arguments.report)

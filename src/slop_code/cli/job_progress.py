@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,13 @@ def run_with_progress(
     from slop_code.reporting.progress_tracker import ProgressTracker
     from slop_code.reporting.run_progress import RunProgress
 
-    plan, steps = evaluation.plan, _LongSteps()
+    plan, steps = evaluation.plan, _LongSteps(quiet=arguments.quiet)
     live = sys.stderr.isatty() if arguments.live_progress is None else arguments.live_progress
+    stream = NullStream() if arguments.quiet else None
     with evaluation.executor(steps) as executor:
         part = bool(evaluation.settings.pytest_args)
         tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy, part=part)
-        with RunProgress(tracker, len(plan.up_to_date), live=live) as progress:
+        with RunProgress(tracker, len(plan.up_to_date), live=live and not stream, stream=stream) as progress:
             steps.show = progress.step
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
@@ -49,12 +51,20 @@ def run_with_progress(
                         finished(event)
 
 
-class _LongSteps:
-    """Progress callback that shows only the steps that may take minutes."""
+class NullStream(io.StringIO):
+    """A stream that drops what is written."""
 
-    def __init__(self) -> None:
+    def write(self, text: str, /) -> int:
+        return len(text)
+
+
+class _LongSteps:
+    """Progress callback that shows only the steps that may take minutes, or none where it is quiet."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.quiet = quiet
         self.show: ProgressCallback = print_progress
 
     def __call__(self, event: ProgressEvent) -> None:
-        if event.is_long:
+        if event.is_long and not self.quiet:
             self.show(event)

@@ -28,10 +28,12 @@ from slop_code.cli import (
 from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
+from slop_code.cli.scb_options import add_before_command, apply_before_command
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
 MAX_ERROR_BYTES = 1 << 20
@@ -48,7 +50,8 @@ def parser() -> CommandParser:
         examples=["slop-code doctor", "slop-code eval runs/today --problems-dir problems"],
     )
     root.add_argument("--version", action="version", version=f"slop-code {__version__}", help="print the version")
-    root.set_defaults(verbose=False)
+    root.set_defaults(verbose=False, quiet=False)
+    add_before_command(root)
     commands = add_commands(root)
     for module in (
         eval_command,
@@ -66,6 +69,10 @@ def parser() -> CommandParser:
     ):
         module.add_to(commands)
     return root
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    return apply_before_command(parser().parse_args(argv))
 
 
 class VisibleFormatter(logging.Formatter):
@@ -105,7 +112,7 @@ def run(argv: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, _interrupt)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
             signal.signal(signal.SIGHUP, _interrupt)
-        arguments = parser().parse_args(argv)
+        arguments = parse(argv)
         with _logs_on_stderr() if arguments.verbose else contextlib.nullcontext():
             status: int = arguments.run(arguments)
         return status

@@ -16,6 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
+from slop_code.runs.mirror import check_output_folder
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
 from slop_code.runs.run_layout import RESULT_FILE
@@ -48,6 +49,8 @@ def evaluate_part(
     """The results of the runs, their summaries and the result cache stay as they are."""
     if arguments.dry_run or arguments.shard or arguments.overwrite:
         raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests")
+    if arguments.output is not None:
+        check_output_folder(arguments.output, runs)
     with _output_folder(arguments.output) as folder:
         part = [_with_outputs(run, folder) for run in runs]
         for item in (submission for run in part for submission in run.submissions):

@@ -66,14 +66,19 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.result_files.test_lookup import one_test
     from slop_code.reporting.rerun_lines import show_changes
     from slop_code.runs.read_results import result_at
+    from slop_code.runs.scb.load_result import is_scb, load_result
     from slop_code.verification.rerun_changes import rerun_changes
 
     path = result_at(arguments.result)
-    stored = CorrectnessResults.load(path)
+    stored = load_result(path)
+    if is_scb(stored):
+        raise UsageError(
+            f"{path}: evaluated by the SlopCodeBench runner, so its inputs are not recorded; evaluate its run into "
+            "another folder, slop-code eval RUN_DIR -o OUT, and compare both: slop-code compare RUN_DIR OUT"
+        )
     test = None if arguments.test is None else one_test(stored, arguments.test, arguments.result)
     if test is not None and arguments.output is not None:
         raise UsageError("-o cannot be used with TEST: a test is no result of a checkpoint")

@@ -10,7 +10,7 @@ from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, parse_policy
-from slop_code.evaluation.problem.problem_lookup import PROBLEMS_VARIABLE
+from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def add_policy(parser: argparse.ArgumentParser, *, repeatable: bool = False) -> 
 
 
 def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "", second: str = "") -> None:
-    """`first` and `second`: defaults that come before and after the environment variable."""
-    default = f"{first}${PROBLEMS_VARIABLE}, {second}else problems"
+    """`first` and `second`: defaults that come before and after the first environment variable."""
+    default = f"{first}${PROBLEMS_VARIABLE}, {second}else ${PATH_VARIABLE}, ${HOME_VARIABLE}/problems or problems"
     parser.add_argument(
         "--problems-dir",
         type=Path,
@@ -45,7 +45,29 @@ def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "", second
 
 
 def add_environment(parser: argparse.ArgumentParser, default: str = "the problem's own, else local") -> None:
-    parser.add_argument("-e", "--environment", help=f"name or path of the environment (default: {default})")
+    option = parser.add_argument
+    option("-e", "--environment", "--env-config", help=f"name or path of the environment (default: {default})")
+
+
+def add_output(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("-o", "--output", "--save-dir", metavar="OUT", type=Path, help=text)
+
+
+def add_replace(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--replace",
+        action="store_true",
+        help="where another program's files are in the place of results, rename them to NAME.scb and go on",
+    )
+
+
+def add_exit_zero(parser: argparse.ArgumentParser) -> None:
+    """For scripts that expect status 0 whatever the tests say."""
+    parser.add_argument(
+        "--exit-zero",
+        action="store_true",
+        help="exit with status 0 where tests did not pass; other statuses stay",
+    )
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

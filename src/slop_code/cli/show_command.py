@@ -41,11 +41,12 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.result_files.test_lookup import one_test
     from slop_code.runs.read_results import result_at
+    from slop_code.runs.scb.load_result import load_result
 
-    results = CorrectnessResults.load(result_at(arguments.result))
+    path = result_at(arguments.result)
+    results = load_result(path)
     test = None if arguments.test is None else one_test(results, arguments.test, arguments.result)
     if arguments.json:
         print_json((test or results).model_dump(mode="json"))
@@ -53,7 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.reporting.result_lines import show_stored, show_test
 
     if test is None:
-        show_stored(results, arguments.pass_policy, arguments.result, every=arguments.verbose)
+        from slop_code.reporting.agent_text import agent_text
+        from slop_code.runs.scb.scb_lines import agent_of_result
+
+        agent = agent_text(*agent_of_result(path.parent, results.problem_name, results.checkpoint_name))
+        show_stored(results, arguments.pass_policy, arguments.result, agent, every=arguments.verbose)
     else:
         show_test(results, test, arguments.result)
     return Exit.PASSED

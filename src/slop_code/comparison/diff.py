@@ -108,6 +108,7 @@ def compare_sides(
                 for side in sides
                 for run in _copies(side)
             ),
+            *(warning for side in sides for warning in _not_recorded_warnings(side, checkpoints)),
             *(warning for side in sides[1:] for warning in _other_tests_warnings(sides[0], side, checkpoints)),
         ],
         unreadable=[message for side in sides for message in side.unreadable],
@@ -230,6 +231,14 @@ def _count_changes(changes: Iterable[Change | None]) -> dict[Change, int]:
 
 def _copies(side: Side) -> list[str]:
     return [run for run, number in zip(side.runs, side.run_numbers, strict=True) if number in side.copies]
+
+
+def _not_recorded_warnings(side: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:
+    if any(not runs.by_run[number].recorded for runs in checkpoints for number in side.run_numbers):
+        yield (
+            f"{side.name}: evaluated by the SlopCodeBench runner; submissions, tests, environment and isolation are "
+            "not recorded, so a test may differ because of them"
+        )
 
 
 def _other_tests_warnings(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from slop_code.errors import UsageError
 from slop_code.runs.read_results import folder_of, read_runs, runs_below
 from slop_code.runs.run_layout import named_runs, natural_order
 from slop_code.runs.samples import copies_among, submission_digest
+from slop_code.runs.scb.load_result import is_scb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,8 @@ class RunCheckpoint:
     """Its digest; None where it is unknown."""
     judge: JudgeInputs = NO_JUDGE
     folder: Path | None = None
+    recorded: bool = True
+    """False: another runner evaluated it, and did not record what its statuses depend on."""
 
     @property
     def letter(self) -> str:
@@ -158,7 +161,8 @@ def _run_checkpoint(entry: StoredCheckpoint, policy: Policy) -> RunCheckpoint:
     if results is None or line.state != "evaluated":
         return RunCheckpoint(reason=(line.reason or "")[:MAX_REASON_LENGTH])
     submission = results.provenance.digests.submission
-    return RunCheckpoint(line.passes(policy), None, submission, _judge(results), entry.folder)
+    judge = _judge(results)
+    return RunCheckpoint(line.passes(policy), None, submission, judge, entry.folder, not is_scb(results))
 
 
 def _judge(results: CorrectnessResults) -> JudgeInputs:

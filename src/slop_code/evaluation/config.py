@@ -109,6 +109,9 @@ class ProblemConfig(FileModel):
     category: str | None = None
     difficulty: Annotated[Difficulty, ignoring_case(Difficulty)] | None = None
     inspiration: str | None = None
+    canary: Text | None = None
+    """A text in the problem's files, by which copies of them are found."""
+
     env: Environment = Field(default_factory=dict)
     timeout: Seconds | None = None
     session_timeout: Seconds | None = None
@@ -207,7 +210,7 @@ class ProblemConfig(FileModel):
 
     def digest(self, checkpoint: CheckpointConfig) -> str:
         """A digest of all settings that can change a verdict on the checkpoint, and of no others."""
-        prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "checkpoints"}
+        prose = {"description", "tags", "author", "category", "difficulty", "inspiration", "canary", "checkpoints"}
         inherited = {"requires_python"}
         speed = {"parallel", "parallel_by"}
         own = checkpoint.model_dump(mode="json", exclude={"state", "order"})

@@ -12,6 +12,7 @@ from slop_code._version import __version__
 from slop_code.errors import SlopCodeError, first_names
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
+from slop_code.evaluation.problem.canary import canary_warnings
 from slop_code.evaluation.problem.dependency_lock import COMMAND
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
@@ -141,6 +142,7 @@ def warnings_for(
         warnings.append(f"parallel is ignored: with {shared} all pairs would share one network")
     if submission is None or submission.over_limit is None:
         warnings += _entry_warnings(context, submission_path, python)
+        warnings += canary_warnings(problem, submission_path)
     if submission is not None and submission.unreadable:
         warnings.append(
             f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "

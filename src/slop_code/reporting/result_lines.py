@@ -15,6 +15,7 @@ from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import attempt_lines, limit_lines, usage_text
 from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import (
+    NOT_RECORDED,
     first_line,
     format_duration,
     more_line,
@@ -25,6 +26,8 @@ from slop_code.reporting.text import (
     truncate,
 )
 from slop_code.runs.run_layout import text_of
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.scb.scb_evaluation import RUNNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -51,9 +54,15 @@ def show_result(results: CorrectnessResults, policy: Policy, *, every: bool = Fa
     _show(results, (), result_lines(results, policy, every=every, messages=messages))
 
 
-def show_stored(results: CorrectnessResults, policy: Policy, path: Path, *, every: bool = False) -> None:
-    """A stored result with its provenance and a line for each test; `path`: as the user gave it."""
-    _show(results, provenance_lines(results), listed_lines(results, policy, path, every=every))
+def show_stored(
+    results: CorrectnessResults, policy: Policy, path: Path, agent: str | None = None, *, every: bool = False
+) -> None:
+    """A stored result with its provenance and a line for each test; `path`: as the user gave it.
+
+    `agent`: text about the agent and its work, where that is recorded.
+    """
+    facts = [*provenance_lines(results), *([f"agent: {agent}"] if agent else [])]
+    _show(results, facts, listed_lines(results, policy, path, every=every))
 
 
 def _show(results: CorrectnessResults, facts: Iterable[str], lines: Iterable[StyledLine]) -> None:
@@ -191,6 +200,11 @@ def part_lines(label: str, results: CorrectnessResults | None, reason: str | Non
 
 def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
     source, isolation = results.provenance, results.isolation
+    if is_scb(results):
+        yield f"by: {RUNNER}; versions {NOT_RECORDED}"
+        yield f"of: {NOT_RECORDED}"
+        yield f"isolation: {NOT_RECORDED}; tests read from its files; {format_duration(results.duration)}"
+        return
     pytest = source.test_dependencies.get("pytest", "of an unknown version")
     rules = f" (rules {source.evaluation_version})" if source.evaluation_version else ""
     python = f"Python {source.python}" + (f" (submission: {own})" if (own := source.digests.python) else "")
@@ -234,4 +248,5 @@ def lines_of_test(results: CorrectnessResults, test: TestResult, path: Path) -> 
             yield f"{title}:", "bold"
             shown = printable(shortened(text, MAX_TEXT_LENGTH)).rstrip("\n")
             yield from ((f"    {line}", "") for line in shown.split("\n"))
-    yield f"again: slop-code rerun {shell_word(text_of(str(path)))} {shell_word(test.nodeid)}", "dim"
+    if not is_scb(results):
+        yield f"again: slop-code rerun {shell_word(text_of(str(path)))} {shell_word(test.nodeid)}", "dim"

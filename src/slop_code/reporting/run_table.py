@@ -8,6 +8,7 @@ from rich.text import Text
 
 from slop_code.errors import first_names
 from slop_code.evaluation.groups import GroupType
+from slop_code.reporting.agent_text import agents_of
 from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
@@ -159,7 +160,10 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
-    yield from _warnings(lines)
+    yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
+    yield from _rates(summary.totals)
+    if agent := agents_of(summary):
+        yield f"agent: {agent}", ""
     if summary.samples:
         estimates = summary.samples.policies[policy]
         for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
@@ -172,8 +176,20 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     yield verdict(summary, policy)
 
 
-def _warnings(lines: Sequence[CheckpointLine]) -> Iterator[StyledLine]:
-    warnings = list(dict.fromkeys(warning for line in lines for warning in line.warnings))
+def _rates(totals: Totals) -> Iterator[StyledLine]:
+    """Solved checkpoints and mean pass rates; nothing where no checkpoint was evaluated."""
+    planned = totals.checkpoints.planned
+    texts = [
+        f"{policy} {figures.solved} of {planned} solved (mean {format_percent(figures.mean)})"
+        for policy, figures in totals.rates.items()
+        if figures.mean is not None
+    ]
+    if texts:
+        yield f"rates: {', '.join(texts)}", ""
+
+
+def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
+    warnings = list(dict.fromkeys(given))
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(warnings) > SHOWN_REASONS:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.checkpoint_lines import CheckpointLine
 
+NOT_RECORDED = "not recorded"
 JSON_HAS_ALL = "; --json has them all"
 LINE_WIDTH = 500
 """Characters of a name, a reason or another text within a line."""

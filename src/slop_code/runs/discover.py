@@ -6,7 +6,6 @@ import os
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError, first_names
@@ -14,12 +13,14 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import (
     DEFAULT_ENVIRONMENT,
     ENVIRONMENT,
-    is_problems_folder_given,
-    problems_folder,
+    find_folder,
+    named_problems_folder,
+    problems_folders,
 )
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.job_records import RunIssue, Submission
+from slop_code.runs.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.run_layout import (
     LAYOUT,
     RESULT_FILE,
@@ -32,15 +33,16 @@ from slop_code.runs.run_layout import (
     text_of,
     unreadable,
 )
+from slop_code.runs.scb.catalog import catalog_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     _SpecOrError = EnvironmentSpec | UsageError
 
 MISNAMED_ENVIRONMENT = "environment.yml"
 SHOWN_NAMES = 10
-_CONTENTS = (SNAPSHOT, RESULT_FILE)
 UNNAMED_RUN = ""
 """Name of the run of submissions that were given without a run folder."""
 
@@ -51,18 +53,33 @@ class DiscoveredRun:
 
     name: str
     folder: Path | None
-    """None for submissions without a run folder: they have no summary."""
+    """The folder of results and summary. None for submissions without a run folder: they have no summary."""
 
     submissions: tuple[Submission, ...] = ()
     issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
     """The run folder around `folder`, where that is the folder of a problem."""
+    source: Path | None = None
+    """The run folder, where results are written to another folder; nothing is written in it."""
+
+    @property
+    def input_folder(self) -> Path | None:
+        return self.source or self.folder
+
+    @property
+    def summary_warnings(self) -> list[str]:
+        """Warnings about the run as a whole."""
+        problems = {submission.problem.path.parent for submission in self.submissions}
+        folder = self.input_folder
+        if folder is not None and self.within is not None:
+            folder = folder.resolve().parent
+        return catalog_warnings(folder, problems) if folder else []
 
     @property
     def warnings(self) -> list[str]:
         """Probable mistakes, each once."""
-        outputs = {submission.output.parent: None for submission in self.submissions if submission.output}
-        folders = dict.fromkeys([self.within, self.folder, *outputs])
+        parents = {submission.path.parent.parent: None for submission in self.submissions if submission.output}
+        folders = dict.fromkeys([self.within, self.input_folder, *parents])
         paths = [folder / MISNAMED_ENVIRONMENT for folder in folders if folder is not None]
         warnings = [
             f"{path}: ignored; an environment is called {ENVIRONMENT}" for path in paths if os.path.lexists(path)
@@ -78,8 +95,13 @@ def discover(
     problems_dir: Path | None = None,
     environment: EnvironmentSpec | None = None,
     only: Collection[str] = (),
+    output: Path | None = None,
+    snapshot_dir: str = SNAPSHOT,
 ) -> list[DiscoveredRun]:
-    """Every run, in the order given. `only`: names of problems; a name that no run has is a UsageError."""
+    """Every run, in the order given. `only`: names of problems; a name that no run has is a UsageError.
+
+    `output`: the folder of a mirrored tree, for all results. `snapshot_dir`: name of the folder of a snapshot.
+    """
     named = named_runs(folders)
     wanted = frozenset(os.path.normpath(name) for name in only)
     existing = {name for folder in folders for name in names_or_none(folder)} if wanted else set()
@@ -90,26 +112,43 @@ def discover(
         raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
     if folders:
         check_problems_folder(problems_dir)
-    problems, explicit = problems_folder(problems_dir), is_problems_folder_given(problems_dir)
-    discovery = _Discovery(problems, explicit, environment, wanted)
+    check_snapshot_dir(snapshot_dir)
+    several = len(folders) > 1
+    explicit = named_problems_folder(problems_dir) is not None
+    discovery = _Discovery(problems_folders(problems_dir), explicit, environment, wanted, output, several, snapshot_dir)
     runs = [discovery.run(name, folder) for name, folder in named]
-    return runs if len(runs) == 1 else [_with_issue_if_empty(run) for run in runs]
+    if output is not None:
+        check_mirror(output, runs)
+    return [_with_issue_if_empty(run) for run in runs] if several else runs
 
 
 def check_problems_folder(problems_dir: Path | None) -> None:
     """Raises UsageError where the user named a folder of problems that does not exist."""
-    problems = problems_folder(problems_dir)
-    if is_problems_folder_given(problems_dir) and not problems.is_dir():
+    problems = named_problems_folder(problems_dir)
+    if problems is not None and not problems.is_dir():
         raise UsageError(_no_folder(problems))
 
 
-def discover_problem(folder: Path, problem: ProblemConfig, environment: EnvironmentSpec | None = None) -> DiscoveredRun:
-    """The folder of a problem's checkpoints, as a part of the run around it."""
+def discover_problem(
+    folder: Path,
+    problem: ProblemConfig,
+    environment: EnvironmentSpec | None = None,
+    *,
+    output: Path | None = None,
+    snapshot_dir: str = SNAPSHOT,
+) -> DiscoveredRun:
+    """The folder of a problem's checkpoints, as a part of the run around it, and of a mirrored tree in `output`."""
     check_folder(folder)
+    check_snapshot_dir(snapshot_dir)
     within = folder.resolve().parent
     run = DiscoveredRun(text_of(within.name), folder, within=within)
     spec = environment or environment_in(folder, within, problem.path)
-    return _without_duplicates(run, _checkpoints(run, folder, problem, spec))
+    run = _without_duplicates(run, _checkpoints(run, folder, problem, spec, snapshot_dir), snapshot_dir)
+    if output is None:
+        return run
+    run = replace(mirrored(run, output / problem.path.name), within=output)
+    check_mirror(output, [run])
+    return run
 
 
 def environment_in(*folders: Path) -> _SpecOrError:
@@ -131,26 +170,37 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
 
 
 def nothing_in(run: DiscoveredRun) -> str:
-    assert run.folder is not None
-    reason = f"{run.folder}: nothing to evaluate; expected {LAYOUT}"
-    if not any((run.folder / name / SNAPSHOT).is_dir() for name in names_or_none(run.folder)):
+    folder = run.input_folder
+    assert folder is not None
+    reason = f"{folder}: nothing to evaluate; expected {LAYOUT}"
+    if not any((folder / name / SNAPSHOT).is_dir() for name in names_or_none(folder)):
         return reason
-    command = f"slop-code eval-problem {shlex.quote(str(run.folder))}"
-    return f"{reason}; for the folder of a problem use `{command}`, or give the run {run.folder.resolve().parent}"
+    command = f"slop-code eval-problem {shlex.quote(str(folder))}"
+    return f"{reason}; for the folder of a problem use `{command}`, or give the run {folder.resolve().parent}"
 
 
-def _no_folder(problems: Path) -> str:
-    return f"{problems}: there is no such folder of problems"
+def check_snapshot_dir(name: str) -> None:
+    if not name or "/" in name or name.startswith(".") or name == RESULT_FILE:
+        raise UsageError(f"--snapshot-dir {name}: expected the name of a folder in the folder of a checkpoint")
+
+
+def _no_folder(*problems: Path) -> str:
+    return f"{', '.join(map(str, problems))}: there is no such folder of problems"
 
 
 @dataclass(frozen=True, slots=True)
 class _Discovery:
-    problems: Path
+    folders: list[Path]
+    """Folders of problems."""
+
     explicit: bool
     """Whether the user named the folder of problems. Otherwise a problem is where it was the last time."""
 
     environment: EnvironmentSpec | None
     only: frozenset[str]
+    output: Path | None
+    several: bool
+    snapshot_dir: str
     loaded: dict[Path, ProblemConfig] = field(default_factory=dict)
     """Problems that were read before: many runs have the same problems."""
 
@@ -164,26 +214,41 @@ class _Discovery:
         items = {problem: list(self.problem(run, folder, folder / problem)) for problem in wanted}
         missing = [problem for problem in sorted(self.only) if not items.get(problem)]
         issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
-        return _without_duplicates(run, [*(item for group in items.values() for item in group), *issues])
+        found = [*(item for group in items.values() for item in group), *issues]
+        run = _without_duplicates(run, found, self.snapshot_dir)
+        results = self.results_of(run)
+        return mirrored(run, results) if results else run
+
+    def results_of(self, run: DiscoveredRun) -> Path | None:
+        """The folder of the mirrored tree for this run."""
+        return mirror_folder(self.output, run.name, several=self.several) if self.output else None
+
+    def remembered(self, run: DiscoveredRun, within: Path, folder: Path) -> Path | None:
+        """The problem of the last evaluation, that of the same mirrored tree before that of the run itself."""
+        if self.explicit:
+            return None
+        results = self.results_of(run)
+        mirror = remembered_problem(results / folder.name, results) if results else None
+        return mirror or remembered_problem(folder, within)
 
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        known = None if self.explicit else remembered_problem(folder, within)
-        path = known or self.problems / folder.name
+        known = self.remembered(run, within, folder)
+        path = known or find_folder(folder.name, self.folders)
         try:
-            if not os.path.isdir(path):
+            if path is None or not os.path.isdir(path):
                 reason = missing_problem(known) if known else self.missing()
-                issues = list(_issues_of_checkpoints(run, folder, reason)) if os.path.isdir(folder) else []
+                issues = list(self.issues_of_checkpoints(run, folder, reason)) if os.path.isdir(folder) else []
                 yield from (replace(issue, unknown_problem=True) for issue in issues)
                 return
             try:
                 problem = self.load(path)
             except UsageError as error:
-                issues = list(_issues_of_checkpoints(run, folder, str(error)))
+                issues = list(self.issues_of_checkpoints(run, folder, str(error)))
                 yield from issues or [RunIssue(run.name, folder.name, None, str(error))]
                 return
             spec = self.environment or environment_in(folder, within, problem.path)
-            yield from _checkpoints(run, folder, problem, spec)
+            yield from _checkpoints(run, folder, problem, spec, self.snapshot_dir)
         except OSError as error:
             yield RunIssue(run.name, folder.name, None, unreadable(folder, error))
 
@@ -193,12 +258,21 @@ class _Discovery:
         return self.loaded[path]
 
     def missing(self) -> str:
-        if (self.problems / "config.yaml").is_file():
-            return f"{self.problems} is itself a problem; give the folder that holds it as --problems-dir"
-        reason = f"no such problem in {self.problems}"
-        if not self.problems.is_dir():
-            reason = _no_folder(self.problems)
+        for folder in self.folders:
+            if (folder / "config.yaml").is_file():
+                return f"{folder} is itself a problem; give the folder that holds it as --problems-dir"
+        reason = f"no such problem in {', '.join(map(str, self.folders))}"
+        if not any(folder.is_dir() for folder in self.folders):
+            reason = _no_folder(*self.folders)
         return reason if self.explicit else f"{reason}; give --problems-dir"
+
+    def issues_of_checkpoints(self, run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
+        """An issue for each checkpoint of a problem that cannot be loaded: each folder with a snapshot or a result."""
+        contents = (self.snapshot_dir, RESULT_FILE)
+        names = [name for name in names_in(folder) if any(os.path.lexists(folder / name / file) for file in contents)]
+        for order, name in enumerate(sorted(names, key=natural_order), start=1):
+            output = folder / name
+            yield RunIssue(run.name, folder.name, name, reason, order, output, output / self.snapshot_dir)
 
 
 def missing_problem(known: Path) -> str:
@@ -209,15 +283,8 @@ def missing_problem(known: Path) -> str:
     return f"{fact}; give --problems-dir"
 
 
-def _issues_of_checkpoints(run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
-    """An issue for each checkpoint of a problem that cannot be loaded: each folder with a snapshot or a result."""
-    names = [name for name in names_in(folder) if any(os.path.lexists(folder / name / file) for file in _CONTENTS)]
-    for order, name in enumerate(sorted(names, key=natural_order), start=1):
-        yield RunIssue(run.name, folder.name, name, reason, order, folder / name)
-
-
 def _checkpoints(
-    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _SpecOrError
+    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _SpecOrError, snapshot_dir: str
 ) -> Iterator[Submission | RunIssue]:
     try:
         unknown = [name for name in names_in(folder) if name not in problem.checkpoints]
@@ -226,33 +293,37 @@ def _checkpoints(
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
         output = folder / name
-        snapshot = output / SNAPSHOT
-        try:
-            if not snapshot.is_dir():
-                yield RunIssue(run.name, problem.name, name, f"{snapshot}: no snapshot", order, output)
-                continue
-            os.listdir(snapshot)
-        except OSError as error:
-            yield RunIssue(run.name, problem.name, name, unreadable(snapshot, error), order, output)
-            continue
-        if isinstance(spec, UsageError):
-            yield RunIssue(run.name, problem.name, name, str(spec), order, output)
+        snapshot = output / snapshot_dir
+        reason = _unusable(snapshot) or (str(spec) if isinstance(spec, UsageError) else None)
+        if reason is not None or isinstance(spec, UsageError):
+            yield RunIssue(run.name, problem.name, name, reason or "", order, output, snapshot)
             continue
         yield Submission(
             problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=output, run=run.name
         )
     for name in unknown:
-        if os.path.lexists(folder / name / SNAPSHOT):
+        if os.path.lexists(folder / name / snapshot_dir):
             reason = f"{folder / name}: the problem has no such checkpoint"
             yield RunIssue(run.name, problem.name, None, reason, output=folder / name)
 
 
-def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue]) -> DiscoveredRun:
+def _unusable(snapshot: Path) -> str | None:
+    """Why there is no snapshot that can be read."""
+    try:
+        if not snapshot.is_dir():
+            return f"{snapshot}: no snapshot"
+        os.listdir(snapshot)
+    except OSError as error:
+        return unreadable(snapshot, error)
+    return None
+
+
+def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue], snapshot_dir: str) -> DiscoveredRun:
     """Duplicates become issues: two results with the same name, or in the same folder, would overwrite each other."""
     items = list(items)
     submissions = [item for item in items if isinstance(item, Submission)]
     issues = [item for item in items if isinstance(item, RunIssue)]
-    if not submissions and all(_is_of_a_problem_itself(issue) for issue in issues):
+    if not submissions and all(_is_of_a_problem_itself(issue, snapshot_dir) for issue in issues):
         return run
     names = Counter(_name_of(submission) for submission in submissions)
     folders = Counter(_real_folder(submission) for submission in submissions)
@@ -271,9 +342,10 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
     return replace(run, submissions=unique, issues=tuple(issues))
 
 
-def _is_of_a_problem_itself(issue: RunIssue) -> bool:
+def _is_of_a_problem_itself(issue: RunIssue, snapshot_dir: str) -> bool:
     """A snapshot is missing in the folder of a problem itself, which was mistaken for one of a run."""
-    if issue.output is None or any(os.path.lexists(issue.output / file) for file in _CONTENTS):
+    contents = (snapshot_dir, RESULT_FILE)
+    if issue.output is None or any(os.path.lexists(issue.output / file) for file in contents):
         return False
     return os.path.lexists(issue.output.parent / "config.yaml")
 
@@ -281,7 +353,7 @@ def _is_of_a_problem_itself(issue: RunIssue) -> bool:
 def issue_for(submission: Submission, reason: str) -> RunIssue:
     problem, checkpoint = submission.problem, submission.checkpoint.name
     order = checkpoint_number(problem, checkpoint)
-    return RunIssue(submission.run, problem.name, checkpoint, reason, order, submission.output)
+    return RunIssue(submission.run, problem.name, checkpoint, reason, order, submission.output, submission.path)
 
 
 def _name_of(submission: Submission) -> tuple[str, str]:
@@ -299,16 +371,3 @@ def _own_environment(folder: Path) -> _SpecOrError | None:
         return EnvironmentSpec.from_yaml(path) if os.path.lexists(path) else None
     except UsageError as error:
         return error
-
-
-def snapshot_around(path: Path, runs: Iterable[DiscoveredRun]) -> Path | None:
-    """The snapshot of these runs that the path is or lies in, whether the path exists or not."""
-    real = Path(os.path.realpath(path))
-    for run in runs:
-        root = run.folder.resolve() if run.folder else None
-        if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
-            return path
-        for submission in run.submissions:
-            if real.is_relative_to(submission.path.resolve()):
-                return submission.path
-    return None

@@ -72,6 +72,9 @@ class RunIssue:
     output: Path | None = None
     """Folder of the checkpoint, which may hold an earlier result."""
 
+    snapshot: Path | None = None
+    """Path of its snapshot, whether there is one or not."""
+
     unknown_problem: bool = False
     """There is no problem with the name of its folder."""
 

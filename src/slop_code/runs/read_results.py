@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_paths
 from slop_code.errors import ResultError, UsageError
-from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.result_files.origin import snapshot_name
 from slop_code.evaluation.result_files.replace_result import is_interrupted
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import (
@@ -36,10 +36,15 @@ from slop_code.runs.run_layout import (
     unreadable,
 )
 from slop_code.runs.scb.agent_facts import read_agent_facts
+from slop_code.runs.scb.load_result import load_result
+from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, read_scb_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
+
+    from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.runs.scb.agent_facts import AgentFacts
 
 LEVELS = 2
 """Depth of a result below the run folder: problem and checkpoint."""
@@ -98,7 +103,8 @@ class RunResults:
     def _located(self) -> list[_LocatedCheckpoint]:
         """All checkpoints that the run has or should have, in order and with their numbers."""
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        if os.path.lexists(self.folder / LINES_FILE):
+        theirs = read_scb_lines(self.folder / LINES_FILE)
+        if theirs is None and os.path.lexists(self.folder / LINES_FILE):
             summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
             moved = [_locate(path) for path in paths.values()]
             names = {(item.problem, item.checkpoint) for item in moved}
@@ -107,6 +113,7 @@ class RunResults:
         else:
             located = [_locate(path) for path in paths.values()]
             located += self._missing(located)
+            located = self._with_scb_lines(located, theirs or [])
         located.sort(key=lambda item: (item.problem, item.order or sys.maxsize, natural_order(item.checkpoint)))
         count: Counter[str] = Counter()
         for number, item in enumerate(located):
@@ -118,18 +125,43 @@ class RunResults:
         """Without a summary: checkpoints of the same problems, and snapshots, that have no result."""
         problems = {item.path.parent.parent: item.problem for item in located if item.path}
         wanted: dict[tuple[str, str], int | None] = {}
+        agents: dict[tuple[str, str], AgentFacts | None] = {}
         for snapshot in snapshots_in(self.folder):
             folder = snapshot.parent.parent
-            wanted[problems.get(folder, text_of(folder.resolve().name)), text_of(snapshot.parent.name)] = None
+            names = problems.get(folder, text_of(folder.resolve().name)), text_of(snapshot.parent.name)
+            wanted[names], agents[names] = None, read_agent_facts(snapshot.parent)
         for item in located:
             if item.path != self.folder / RESULT_FILE:
                 wanted.update({(item.problem, name): order for order, name in enumerate(item.checkpoints, start=1)})
         known = {(item.problem, item.checkpoint) for item in located}
-        reason = f"no result; evaluate it: slop-code eval {shlex.quote(str(self.folder))}"
+        facts = CheckpointFacts.no_verdict(f"no result; evaluate it: slop-code eval {shlex.quote(str(self.folder))}")
         return [
-            _LocatedCheckpoint(*names, order, None, _line(self.name, *names, CheckpointFacts.no_verdict(reason)))
+            _LocatedCheckpoint(*names, order, None, _line(self.name, *names, facts, agents.get(names)))
             for names, order in wanted.items()
             if names not in known
+        ]
+
+    def _with_scb_lines(
+        self, located: Sequence[_LocatedCheckpoint], lines: Sequence[ScbLine]
+    ) -> list[_LocatedCheckpoint]:
+        """Order and facts from the lines of the SlopCodeBench runner; a checkpoint of these alone has no verdict."""
+        order: dict[tuple[str, str], int] = {}
+        count: Counter[str] = Counter()
+        for line in sorted(lines, key=lambda line: line.number):
+            count[line.problem] += 1
+            order[line.problem, line.checkpoint] = count[line.problem]
+        by_name = {(line.problem, line.checkpoint): line for line in lines}
+        known = {(item.problem, item.checkpoint) for item in located}
+        alone = [
+            _LocatedCheckpoint(*names, None, None, _line(self.name, *names, CheckpointFacts.no_verdict(reason)))
+            for names, line in by_name.items()
+            if names not in known
+            for reason in [f"no {RESULT_FILE}; in {LINES_FILE} of the SlopCodeBench runner its state is {line.state}"]
+        ]
+        return [
+            replace(item, order=item.order or order.get(names), agent_line=by_name.get(names))
+            for item in (*located, *alone)
+            for names in [(item.problem, item.checkpoint)]
         ]
 
     def _summarised(self, line: CheckpointLine, paths: dict[str, Path]) -> _LocatedCheckpoint:
@@ -162,6 +194,9 @@ class _LocatedCheckpoint:
     checkpoints: Sequence[str] = ()
     """Names of all checkpoints of the problem, in their order."""
 
+    agent_line: ScbLine | None = None
+    """What the SlopCodeBench runner says of the checkpoint."""
+
     @property
     def is_gone(self) -> bool:
         """The summary names a result that does not exist."""
@@ -171,12 +206,13 @@ class _LocatedCheckpoint:
         order: dict[str, object] = {"order": self.order}
         if self.path is None:
             assert self.line is not None
+            order["agent"] = self.line.agent or (self.agent_line.agent if self.agent_line else None)
             line = self.line.model_copy(update=order)
             return StoredCheckpoint(line, error=self.line.reason if self.is_gone else None)
         order["evaluation"] = os.path.relpath(self.path, run.folder)
-        order["agent"] = read_agent_facts(self.path.parent)
+        order["agent"] = agent_facts_of(self.path.parent, self.agent_line) or (self.line.agent if self.line else None)
         try:
-            results = CorrectnessResults.load(self.path)
+            results = load_result(self.path)
         except ResultError as error:
             line = _line(run.name, self.problem, self.checkpoint, CheckpointFacts.no_verdict(str(error)))
             return StoredCheckpoint(line.model_copy(update=order), None, self.path.parent, str(error))
@@ -187,14 +223,16 @@ class _LocatedCheckpoint:
         return StoredCheckpoint(line.model_copy(update=order), results, self.path.parent)
 
 
-def _line(run: str, problem: str, checkpoint: str, facts: CheckpointFacts) -> CheckpointLine:
-    return CheckpointLine(**dict(facts), run=run, problem=problem, checkpoint=checkpoint, order=1)
+def _line(
+    run: str, problem: str, checkpoint: str, facts: CheckpointFacts, agent: AgentFacts | None = None
+) -> CheckpointLine:
+    return CheckpointLine(**dict(facts), run=run, problem=problem, checkpoint=checkpoint, order=1, agent=agent)
 
 
 def _locate(path: Path) -> _LocatedCheckpoint:
     """A result that is in no summary is read for its number among the checkpoints."""
     try:
-        results = CorrectnessResults.load(path)
+        results = load_result(path)
     except ResultError:
         return _LocatedCheckpoint(text_of(path.parent.parent.resolve().name), text_of(path.parent.name), None, path)
     name, ordered = results.checkpoint_name, results.provenance.checkpoints
@@ -252,7 +290,8 @@ def read_runs(paths: Path | str | Iterable[Path | str]) -> list[RunResults]:
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
     """Files in a snapshot belong to the submission, whatever their names."""
     own = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
-    inner = [folder / name for name in names_or_none(folder) if name != SNAPSHOT] if levels else []
+    snapshots = (SNAPSHOT, snapshot_name(folder)) if levels else ()
+    inner = [folder / name for name in names_or_none(folder) if name not in snapshots] if levels else []
     return own + [path for child in inner if child.is_dir() for path in result_files(child, levels - 1)]
 
 
@@ -277,10 +316,13 @@ def snapshots_in(folder: Path, levels: int = LEVELS) -> list[Path]:
 def runs_below(folder: Path) -> list[Path]:
     """The run itself, or the runs that a folder holds."""
     check_folder(folder)
-    if _holds_results(folder):
+    if result_files(folder):
         return [folder]
     inner = [folder / name for name in sorted(names_or_none(folder), key=natural_order)]
-    runs = [path for path in inner if path.is_dir() and _holds_results(path)]
+    inner = [path for path in inner if path.is_dir()]
+    if os.path.lexists(folder / LINES_FILE) and not any(result_files(path) for path in inner):
+        return [folder]  # otherwise it has the common summary of the runs in it
+    runs = [path for path in inner if _holds_results(path)]
     if not runs:
         step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
         raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")

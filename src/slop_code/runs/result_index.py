@@ -59,6 +59,8 @@ class ResultIndex:
         self._changed = False
         self.unreadable: dict[Path, str] = {}
         """Results that could not be read, each with the reason."""
+        self.ignored: set[Path] = set()
+        """Files that count as missing, as they are about to be renamed."""
         self._recent: dict[str, tuple[Stamp, PassedByTest]] = {}
         """The last results that were read: a checkpoint is compared with the checkpoint before it."""
 
@@ -69,6 +71,8 @@ class ResultIndex:
 
     def facts(self, path: Path) -> CheckpointFacts | None:
         """None where there is no file. A damaged result has no verdict, with the reason."""
+        if path in self.ignored:
+            return None
         try:
             stamp = _stamp(path)
         except (FileNotFoundError, NotADirectoryError):
@@ -84,6 +88,15 @@ class ResultIndex:
         except ResultError as error:
             self.unreadable[path] = str(error)
             return CheckpointFacts.no_verdict(str(error))
+
+    def has(self, path: Path) -> bool:
+        """Whether a result of slop-code was at this path when the index was written."""
+        return self._key(path) in self._entries
+
+    def is_current(self, path: Path) -> bool:
+        """Whether the file is the result that was indexed."""
+        entry = self._entries.get(self._key(path))
+        return entry is not None and entry.stamp == _stamp_or_none(path)
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
         """`since`: name of the earlier checkpoint. None if either file cannot be read."""
@@ -129,7 +142,7 @@ class ResultIndex:
         self._changed |= self._entries.pop(key, None) is not None
         self._recent.pop(key, None)
         before = _stamp_or_none(path)
-        results = CorrectnessResults.load(path)
+        results = CorrectnessResults.load(path)  # those of other programs are never indexed as ours
         facts, passed = CheckpointFacts.of(results), passed_by_test(results)
         if before is not None and before == _stamp_or_none(path):
             # Checkpoints are read in their order: the last result read is the result to compare with.

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
-from slop_code.evaluation.result_files.origin import Origin, environment_reference
+from slop_code.evaluation.result_files.foreign_files import (
+    check_no_foreign,
+    foreign_summary_files,
+    is_foreign_result,
+    set_aside,
+)
+from slop_code.evaluation.result_files.origin import Origin, environment_reference, keep_origin
 from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.executors import executor_class, is_remote
 from slop_code.runs.job_records import SubmissionOutcome
 from slop_code.runs.plan import make_plan, part_of_runs
@@ -18,6 +26,7 @@ from slop_code.runs.read_results import result_files, snapshots_in
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
 from slop_code.runs.run_lines import lines_of
 from slop_code.runs.run_lock import lock_runs
 from slop_code.runs.scb.agent_facts import read_agent_identity
@@ -25,7 +34,7 @@ from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
@@ -35,6 +44,9 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
     from slop_code.runs.plan import Plan, Shard
     from slop_code.runs.summary import RunSummary
+
+
+FOREIGN_STEP = "evaluate with -o OUT to write all results there, or with --replace to rename these files and go on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,12 @@ class RunSettings:
 
     unchanged: Callable[[Submission], bool] | None = None
     """Whether a submission is still the one of the plan, for runs that an agent still works on: see the scheduler."""
+
+    replace: bool = False
+    """Files of other programs in the place of results are renamed; otherwise nothing is evaluated."""
+
+    output: Path | None = None
+    """The folder of the mirrored tree, for the common summary of several runs."""
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -104,8 +122,14 @@ class RunEvaluation:
         reference = environment_reference(environment)
         for run in self.runs:
             problems = {item.output.parent: item.problem.path.absolute() for item in run.submissions if item.output}
+            if run.source is not None:
+                _make_folders([item.output for item in run.submissions if item.output])
             for folder, problem in problems.items() if run.folder else ():
                 Origin(problem=str(problem), environment=reference).keep(folder)
+            for item in run.submissions:
+                if run.folder and item.output and item.path != item.output / SNAPSHOT:  # `rerun` cannot find it there
+                    own = str(item.environment.file) if item.environment.file else None
+                    keep_origin(item.output, item.problem, environment or own, item.path)
             parents = {problem.parent for problem in problems.values()}
             if run.folder and run.within is None and len(parents) == 1:
                 Origin(problems_dir=str(parents.pop()), environment=reference).keep(run.folder)
@@ -144,10 +168,9 @@ class RunEvaluation:
             for submission in run.submissions
             if submission.output and not (run.folder and submission.output.is_relative_to(run.folder))
         ]
-        for output in outputs:
-            with contextlib.suppress(OSError):  # reported when the result is written
-                output.mkdir(parents=True, exist_ok=True)
-        return tuple(folder.absolute() for folder in (*(run.folder for run in self.runs if run.folder), *outputs))
+        _make_folders(outputs)
+        runs = [folder for run in self.runs for folder in (run.folder, run.source) if folder]
+        return tuple(folder.absolute() for folder in (*runs, *outputs))
 
     def conclude(self, policy: Policy = PassPolicy.ALL_CASES) -> tuple[list[CheckpointLine], RunSummary]:
         """The lines and the summary of all runs. Those of each run are written into its folder.
@@ -156,35 +179,64 @@ class RunEvaluation:
         """
         lines: list[CheckpointLine] = []
         written: list[RunSummary] = []
-        identities = {run.name: read_agent_identity(run.folder) for run in self.runs if run.folder}
+        identities = {run.name: read_agent_identity(run.input_folder) for run in self.runs if run.input_folder}
         agents = {name: identity for name, identity in identities.items() if identity.is_known}
         for run in self.runs:
             if run.folder is None:
                 continue
             run_lines = lines_of(run, self.plan, self.facts, self.indexes[run.name])
             lines += run_lines
-            if self._may_write_summary(run):
+            if writes_summary(run, self.settings):
                 issues = [issue for issue in self.plan.issues if issue.run == run.name]
                 own = {name: agent for name, agent in agents.items() if name == run.name}
-                written.append(write_summary(run.folder, run_lines, issues, agents=own))
+                written.append(write_summary(run.folder, run_lines, issues, agents=own, warnings=run.summary_warnings))
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
         policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
-        return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents)
+        warnings = [warning for run in self.runs for warning in run.summary_warnings]
+        if (folder := common_folder(self.runs, self.settings)) is not None:
+            relative = _relative_to(folder, lines, self.runs)
+            write_summary(folder, relative, self.plan.issues, samples=samples, agents=agents, warnings=warnings)
+        return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents, warnings=warnings)
 
-    def _may_write_summary(self, run: DiscoveredRun) -> bool:
-        """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""
-        locked = run.submissions or any(issue.problem is not None for issue in run.issues)
-        return bool(locked and self.settings.shard is None and not self.settings.partial and not has_only_results(run))
+
+def _make_folders(outputs: Sequence[Path]) -> None:
+    for output in outputs:
+        with contextlib.suppress(OSError):  # reported when the result is written
+            output.mkdir(parents=True, exist_ok=True)
+
+
+def writes_summary(run: DiscoveredRun, settings: RunSettings) -> bool:
+    """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""
+    locked = run.submissions or any(issue.problem is not None for issue in run.issues)
+    whole = settings.shard is None and not settings.partial and not settings.pytest_args
+    return bool(run.folder and locked and whole and not has_only_results(run))
+
+
+def common_folder(runs: Sequence[DiscoveredRun], settings: RunSettings) -> Path | None:
+    """The folder for the common summary of several runs; None where none is written."""
+    whole = settings.shard is None and not settings.partial and not settings.pytest_args
+    return settings.output if whole and len(runs) > 1 else None
+
+
+def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[DiscoveredRun]) -> list[CheckpointLine]:
+    """Lines of several runs with the paths of their results relative to `folder`."""
+    folders = {run.name: run.folder for run in runs}
+
+    def relative(line: CheckpointLine) -> str | None:
+        run = folders[line.run]
+        return os.path.relpath(run / line.evaluation, folder) if line.evaluation and run else line.evaluation
+
+    return [CheckpointLine.model_validate({**dict(line), "evaluation": relative(line)}) for line in lines]
 
 
 def has_only_results(run: DiscoveredRun) -> bool:
     """Results without snapshots, as a run is published: they cannot be evaluated, and their summary is kept."""
-    if run.folder is None or run.submissions:
+    if run.input_folder is None or run.submissions:
         return False
-    return not snapshots_in(run.folder) and bool(result_files(run.folder))
+    return not snapshots_in(run.input_folder) and bool(result_files(run.input_folder))
 
 
 @contextlib.contextmanager
@@ -198,21 +250,55 @@ def open_runs(
 ) -> Iterator[RunEvaluation]:
     """`lock`: no other evaluator may use these folders meanwhile; a dry run needs no lock.
 
-    `before_plan` is called with each run once it is locked.
+    `before_plan` is called with each run once it is locked. Files of other programs in the place of results are a
+    UsageError, before anything is written.
     """
     result_cache = ResultCache(cache)
+    indexes = {run.name: ResultIndex.load(run.folder) for run in runs}
+    foreign = _foreign_files(runs, settings, indexes)
+    if not settings.replace:
+        check_no_foreign(foreign, FOREIGN_STEP)
     with contextlib.ExitStack() as stack:
         if lock:
             stack.enter_context(cache.shared_lock())
             runs = stack.enter_context(lock_runs(runs, settings.shard))
+            set_aside(_held(foreign, runs, settings))
             _finish_replacements(runs, settings.shard)
+        else:
+            for index in indexes.values():
+                index.ignored.update(foreign)
         locked = [before_plan(run) for run in runs]
-        indexes = {run.name: ResultIndex.load(run.folder) for run in locked}
         remote = is_remote(settings.executor)
         plan = make_plan(
             locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard, remote=remote
         )
         yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
+
+
+def _foreign_files(
+    runs: Sequence[DiscoveredRun], settings: RunSettings, indexes: Mapping[str, ResultIndex]
+) -> list[Path]:
+    """Files of other programs that the evaluation of these runs would replace."""
+    submissions, _ = part_of_runs(runs, settings.shard)
+    foreign = []
+    for item in submissions:
+        index = indexes.get(item.run) or indexes[UNNAMED_RUN]
+        path = item.output / RESULT_FILE if item.output else None
+        if path and not index.is_current(path) and is_foreign_result(path, indexed=index.has(path)):
+            foreign.append(path)
+    folders = [run.folder for run in runs if run.folder and writes_summary(run, settings)]
+    common = common_folder(runs, settings)
+    return [
+        *foreign,
+        *(file for folder in (*folders, *([common] if common else [])) for file in foreign_summary_files(folder)),
+    ]
+
+
+def _held(foreign: Sequence[Path], runs: Sequence[DiscoveredRun], settings: RunSettings) -> list[Path]:
+    """Those of runs that no other evaluator holds."""
+    outputs = {item.output for run in runs for item in run.submissions}
+    folders = {run.folder for run in runs if writes_summary(run, settings)} | {common_folder(runs, settings)}
+    return [path for path in foreign if path.parent in outputs | folders]
 
 
 def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:

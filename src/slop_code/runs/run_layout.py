@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
+from slop_code.evaluation.result_files.foreign_files import LINES_FILE as LINES_FILE
+from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE as SUMMARY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 SNAPSHOT = "snapshot"
-LINES_FILE = "checkpoint_results.jsonl"
-SUMMARY_FILE = "summary.json"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 
 

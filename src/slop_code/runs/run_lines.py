@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.result_files.foreign_files import kept_name
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.plan import OVERWRITE
-from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
-from slop_code.runs.scb.agent_facts import read_agent_facts
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
+from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, read_scb_lines
 from slop_code.runs.summary import skipped_lines
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class _Checkpoint:
     """Of its evaluation.json, whether that exists or not."""
 
     facts: CheckpointFacts
+    inputs: Path
+    """The folder of the agent's files, next to the snapshot."""
+
     not_looked_at_again: str | None = None
 
 
@@ -53,6 +57,7 @@ def lines_of(
     checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
     for item in _kept_despite_issues(issues, index):
         checkpoints.setdefault((item.problem, item.name), item)
+    theirs = _scb_lines(run)
     lines: list[CheckpointLine] = []
     before: _Checkpoint | None = None
     for item in sorted(checkpoints.values(), key=lambda item: (item.problem, item.order)):
@@ -69,11 +74,19 @@ def lines_of(
             order=item.order,
             regressions=regressions,
             evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
-            agent=read_agent_facts(item.path.parent),
+            agent=agent_facts_of(item.inputs, theirs.get((item.problem, item.name))),
             not_looked_at_again=item.not_looked_at_again,
         )
         lines.append(line)
     return [*lines, *skipped_lines(lines, issues)]
+
+
+def _scb_lines(run: DiscoveredRun) -> dict[tuple[str, str], ScbLine]:
+    """Lines of the SlopCodeBench runner about this run, also where --replace has renamed their file."""
+    folder = run.input_folder
+    assert folder is not None
+    lines = read_scb_lines(folder / LINES_FILE) or read_scb_lines(kept_name(folder / LINES_FILE)) or []
+    return {(line.problem, line.checkpoint): line for line in lines}
 
 
 def _planned(
@@ -88,17 +101,17 @@ def _planned(
         assert submission.output is not None
         problem, name = submission.problem, submission.checkpoint.name
         names = problem.name, name, checkpoint_number(problem, name)
-        path = submission.output / RESULT_FILE
+        path, inputs = submission.output / RESULT_FILE, submission.path.parent
         if facts is not None and facts.state == "evaluated":
-            yield _Checkpoint(*names, path, facts)
+            yield _Checkpoint(*names, path, facts, inputs)
             continue
         digest, reason = jobs[submission.key]
         stale = INTERRUPTED if reason == OVERWRITE else reason  # a finished evaluation has facts
         earlier = index.facts(path)
         if earlier is not None and earlier.is_verdict_on(digest):
-            yield _Checkpoint(*names, path, earlier, stale if facts is None else _failure_text(facts))
+            yield _Checkpoint(*names, path, earlier, inputs, stale if facts is None else _failure_text(facts))
         else:
-            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"))
+            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"), inputs)
 
 
 def _failure_text(facts: CheckpointFacts) -> str:
@@ -113,8 +126,10 @@ def _kept_despite_issues(issues: list[RunIssue], index: ResultIndex) -> Iterator
             continue
         path = issue.output / RESULT_FILE
         facts = index.facts(path)
-        if facts is not None and facts.is_verdict_on(_digest_in(issue.output / SNAPSHOT)):
-            yield _Checkpoint(issue.problem, issue.checkpoint, issue.order or 1, path, facts, issue.reason)
+        snapshot = issue.snapshot or issue.output / SNAPSHOT
+        if facts is not None and facts.is_verdict_on(_digest_in(snapshot)):
+            names = issue.problem, issue.checkpoint, issue.order or 1
+            yield _Checkpoint(*names, path, facts, snapshot.parent, issue.reason)
 
 
 def _digest_in(snapshot: Path) -> str | None:

@@ -48,6 +48,8 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
                 held.append(run)  # nothing is written there
                 continue
             try:
+                if run.source is not None:
+                    run.folder.mkdir(parents=True, exist_ok=True)
                 if run.within is not None and (run.within / STATE_DIR).is_dir():
                     stack.enter_context(_lock_shared(run.within))
                 stack.enter_context(_lock(run.folder, shard))

@@ -105,10 +105,15 @@ def evaluate_run(
     retries: Retries | None = None,
     overwrite: bool = False,
     shard: Shard | None = None,
+    output: Path | str | None = None,
+    replace: bool = False,
     cache: Path | str | None = None,
     control: RunControl | None = None,
 ) -> Generator[SubmissionOutcome, None, None]:
     """Outcomes as they come: of run folders, whose results and summaries are written there, or of submissions.
+
+    With `output`, nothing is written in the run folders: results go to a mirrored tree in that folder. Files of other
+    programs in the place of results are a UsageError before anything is evaluated, or are renamed with `replace`.
 
     Never raises for what a submission does. Issues without an outcome of their own are raised as a single UsageError
     after the last outcome. Closing the generator cancels running jobs; a `RunControl` does so from outside.
@@ -122,6 +127,8 @@ def evaluate_run(
     check_type("retries", retries, (Retries, NoneType), "a Retries, or None")
     check_type("overwrite", overwrite, (bool,), "True or False")
     check_type("shard", shard, (Shard, NoneType), "a Shard, or None")
+    output_folder = check_optional_path("output", output, "the path of a folder")
+    check_type("replace", replace, (bool,), "True or False")
     cache_folder = check_optional_path("cache", cache, "the path of a folder")
     control = _checked_control(control)
     settings = RunSettings(
@@ -132,8 +139,10 @@ def evaluate_run(
         overwrite=overwrite,
         shard=shard,
         partial=bool(only),
+        replace=replace,
+        output=output_folder,
     )
-    discovered = _discover(given, problems_folder, only, _checked_environment(environment))
+    discovered = _discover(given, problems_folder, only, _checked_environment(environment), output_folder)
     with open_runs(discovered, Cache.at(cache_folder) if cache_folder else Cache.default(), settings) as evaluation:
         evaluation.remember_origins(None if isinstance(environment, EnvironmentSpec | NoneType) else str(environment))
         yield from evaluation.outcomes_without_jobs()
@@ -225,11 +234,12 @@ def _discover(
     problems_dir: Path | None,
     problems: Collection[str],
     environment: EnvironmentSpec | None,
+    output: Path | None,
 ) -> list[DiscoveredRun]:
     folders = [item for item in given if isinstance(item, Path)]
     submissions = tuple(item for item in given if isinstance(item, Submission))
     _check_outputs(submissions)
-    discovered = discover(folders, problems_dir=problems_dir, environment=environment, only=problems)
+    discovered = discover(folders, problems_dir=problems_dir, environment=environment, only=problems, output=output)
     return [*discovered, DiscoveredRun(UNNAMED_RUN, None, submissions)] if submissions else discovered
 
 

@@ -159,6 +159,8 @@ class RunSummary(Stored):
     not_looked_at_again: list[LabelledReason] = Field(default_factory=list)
     """Checkpoints that keep an earlier result, and why."""
     issues: list[LabelledReason]
+    warnings: list[str] = Field(default_factory=list)
+    """About the runs as a whole, such as problems of another release; those of checkpoints are in their lines."""
 
     def save(self, path: Path) -> None:
         write_atomic(path, self.model_dump_json(indent=2) + "\n")
@@ -178,8 +180,9 @@ def write_summary(
     *,
     samples: bool = False,
     agents: Mapping[str, AgentIdentity] | None = None,
+    warnings: Sequence[str] = (),
 ) -> RunSummary:
-    summary = summarise(lines, list(issues), samples=samples, agents=agents)
+    summary = summarise(lines, list(issues), samples=samples, agents=agents, warnings=warnings)
     try:
         write_lines(folder / LINES_FILE, lines)
         summary.save(folder / SUMMARY_FILE)
@@ -198,6 +201,7 @@ def summarise(
     *,
     samples: bool = False,
     agents: Mapping[str, AgentIdentity] | None = None,
+    warnings: Sequence[str] = (),
 ) -> RunSummary:
     """Each checkpoint of a run has a single line: two are a ValueError.
 
@@ -227,6 +231,7 @@ def summarise(
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
         not_looked_at_again=[LabelledReason(label=label, reason=reason) for label, reason in kept],
         issues=[LabelledReason(label=issue.label, reason=issue.reason) for issue in issues],
+        warnings=list(warnings),
     )
 
 

@@ -46,10 +46,10 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.new.scaffold import free_target, write_problem
-    from slop_code.evaluation.problem.problem_lookup import problems_folder
+    from slop_code.evaluation.problem.problem_lookup import DEFAULT_PROBLEMS, named_problems_folder
     from slop_code.reporting.problem_lines import written_lines
 
-    parent = problems_folder(arguments.directory)
+    parent = named_problems_folder(arguments.directory) or DEFAULT_PROBLEMS
     free_target(arguments.name, parent)
     interactive = sys.stdin.isatty() and sys.stderr.isatty()
     folder = write_problem(blueprint_of(arguments, ask if interactive else None), parent)

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
+PATH_VARIABLE = "SCBENCH_PROBLEMS_PATH"
+"""The folder of problems that SlopCodeBench uses; it comes after the folder that a run remembers."""
+
+HOME_VARIABLE = "SCBENCH_HOME"
+DEFAULT_HOME = "~/.cache/scbench"
+DEFAULT_PROBLEMS = Path("problems")
 ENVIRONMENT = "environment.yaml"
 """The environment file in a problem's folder or in the folders of a run."""
 
@@ -21,13 +31,28 @@ def environment_word(problem: ProblemConfig, given: str | None) -> str:
     return given or (str(own) if os.path.lexists(own) else DEFAULT_ENVIRONMENT)
 
 
-def problems_folder(given: Path | None) -> Path:
-    return given or Path(os.environ.get(PROBLEMS_VARIABLE) or "problems")
+def named_problems_folder(given: Path | None) -> Path | None:
+    """The folder of problems that the user named, with an option or with the environment variable."""
+    variable = os.environ.get(PROBLEMS_VARIABLE)
+    return given or (Path(variable) if variable else None)
 
 
-def is_problems_folder_given(given: Path | None) -> bool:
-    """Whether the user named the folder of problems, with an option or with the environment variable."""
-    return given is not None or bool(os.environ.get(PROBLEMS_VARIABLE))
+def problems_folders(given: Path | None) -> list[Path]:
+    """Folders in which a problem is looked up by its name, in this order: the named one alone, or all others.
+
+    The folder that a run remembers comes between the two.
+    """
+    named = named_problems_folder(given)
+    if named is not None:
+        return [named]
+    path = os.environ.get(PATH_VARIABLE)
+    home = Path(os.environ.get(HOME_VARIABLE) or os.path.expanduser(DEFAULT_HOME)) / "problems"
+    return [*([Path(path)] if path else []), *([home] if home.is_dir() else []), DEFAULT_PROBLEMS]
+
+
+def find_folder(name: str, folders: Sequence[Path]) -> Path | None:
+    """The folder of the problem with this name, in the first of these folders that has it."""
+    return next((folder / name for folder in folders if os.path.isdir(folder / name)), None)
 
 
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
@@ -37,17 +62,17 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
         if not os.path.lexists(given):
             raise UsageError(f"{given}: no such folder; in {given.parent} {_list_problems(given.parent)}")
         return ProblemConfig.from_yaml(given)
-    folder = problems_folder(problems_dir)
-    if os.path.isdir(folder / name_or_path):
-        return ProblemConfig.from_yaml(folder / name_or_path)
+    folders = problems_folders(problems_dir)
+    if (found := find_folder(name_or_path, folders)) is not None:
+        return ProblemConfig.from_yaml(found)
     raise UsageError(
-        f"no problem {name_or_path!r} in {folder}: {_list_problems(folder)}; "
+        f"no problem {name_or_path!r} in {', '.join(map(str, folders))}: {_list_problems(*folders)}; "
         f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
     )
 
 
-def _list_problems(folder: Path) -> str:
-    known = sorted(path.parent.name for path in folder.glob("*/config.yaml"))
+def _list_problems(*folders: Path) -> str:
+    known = sorted({path.parent.name for folder in folders for path in folder.glob("*/config.yaml")})
     return f"there are {', '.join(known)}" if known else "there are none"
 
 

@@ -26,7 +26,10 @@ _STAGES = ("setup", "call", "teardown")
 
 
 def parse_json_report(data: bytes) -> ParsedReport:
-    document = load_object(data)
+    return parse_json_document(load_object(data))
+
+
+def parse_json_document(document: dict[str, Any]) -> ParsedReport:
     exit_code = document.get("exitcode")
     if isinstance(exit_code, bool) or not isinstance(exit_code, int | None):
         raise ReportError(f"exitcode is {type(exit_code).__name__}, not int")

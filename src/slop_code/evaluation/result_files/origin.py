@@ -77,6 +77,12 @@ def remembered_problem(folder: Path, run: Path) -> Path | None:
     return None
 
 
+def snapshot_name(folder: Path) -> str | None:
+    """The name of the snapshot of the last evaluation; None where the folder is not that of a checkpoint."""
+    snapshot = _stored_origin(folder).snapshot
+    return Path(snapshot).name if snapshot else None
+
+
 def _stored_origin(folder: Path) -> Origin:
     with contextlib.suppress(ResultError):
         return load_stored(Origin, folder / ORIGIN_FILE, "")

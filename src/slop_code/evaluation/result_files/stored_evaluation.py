@@ -11,6 +11,7 @@ from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
+from slop_code.evaluation.result_files.foreign_files import check_no_foreign, is_foreign_result, set_aside
 from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
 from slop_code.evaluation.result_files.replace_result import (
     failed_path,
@@ -36,11 +37,12 @@ class StoredEvaluation:
 
 
 def evaluate_and_store(
-    runner: PytestRunner, pytest_args: Sequence[str], environment: str | None = None
+    runner: PytestRunner, pytest_args: Sequence[str], environment: str | None = None, *, replace: bool = False
 ) -> StoredEvaluation:
     """Runs the tests; if there is an output folder, the result and its evidence are moved there at the end.
 
-    `environment`: the name or the path that the user gave.
+    `environment`: the name or the path that the user gave. `replace`: a result of another program is renamed; without
+    it, such a result is a UsageError.
     """
     output = runner.output_dir
     if output is None:
@@ -48,6 +50,10 @@ def evaluate_and_store(
     runner.check_folders_are_disjoint()
     if parse_pytest_args(pytest_args).select:
         check_replaces_no_verdict(output)
+    if is_foreign_result(output / RESULT_FILE):
+        if not replace:
+            check_no_foreign([output / RESULT_FILE], "give another folder, or --replace to rename this file and go on")
+        set_aside([output / RESULT_FILE])
     make_result_folder(output)
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import limit_lines
-from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text
+from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -109,7 +109,8 @@ def facts(entry: StoredCheckpoint, policy: Policy) -> Iterator[tuple[str, str]]:
     if entry.results:
         source = entry.results.provenance
         yield from ((f"{name}_digest", digest) for name, digest in source.digests.model_dump().items() if digest)
-        yield from (("evaluation_version", source.evaluation_version), ("slop_code", source.slop_code))
+        versions = (("evaluation_version", source.evaluation_version), ("slop_code", source.slop_code))
+        yield from ((name, version or NOT_RECORDED) for name, version in versions)
 
 
 def _package(line: CheckpointLine) -> str:

@@ -8,7 +8,6 @@ from slop_code._io import write_atomic
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.comparison.records import Change
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
 from slop_code.reporting.html.page import render_page
 from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
@@ -16,6 +15,7 @@ from slop_code.reporting.html.run_data import MAX_PARTS_LENGTH, TEXTS_OF_TEST, P
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.runs.run_layout import RESULT_FILE, text_of
+from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -153,7 +153,7 @@ def _texts_of(
     if folder is None:
         return {}
     try:
-        results = CorrectnessResults.load(folder / RESULT_FILE)
+        results = load_result(folder / RESULT_FILE)
     except ResultError:
         return {}
     tests = [(numbers.get((test.file_path, test.id)), test) for test in results.tests]

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
+from slop_code.reporting.agent_text import agent_text, work_text
 from slop_code.reporting.html.page import pack
 from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import text_of
+from slop_code.runs.scb.agent_facts import read_agent_identity
+from slop_code.runs.scb.load_result import is_scb
+from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -89,17 +93,24 @@ def report_data(
 
 def run_data(number: int, run: RunResults, policies: Sequence[Policy], parts: PageParts) -> dict[str, Any]:
     problems: dict[str, ProblemData] = {}
+    lines: list[CheckpointLine] = []
     for entry in run.entries():
+        lines.append(entry.line)
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
         add_checkpoint(problem, entry, policies)
         if entry.results is not None:
             parts.add(part_name, part_of(entry.results, list(problem.rows)))
-    return {"name": name_of(run.name), "problems": [problem_data(problem) for problem in problems.values()]}
+    agent = agent_text(read_agent_identity(run.folder), totals_of(lines, []).agent)
+    shown = [problem_data(problem) for problem in problems.values()]
+    return {"name": name_of(run.name), "agent": short(agent) if agent else None, "problems": shown}
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
-    problem.checkpoints.append({**checkpoint_data(entry.line, policies), "path": shell_path(entry)})
+    theirs = entry.results is not None and is_scb(entry.results)
+    problem.checkpoints.append(
+        {**checkpoint_data(entry.line, policies), "path": shell_path(entry), "not_recorded": theirs}
+    )
     if entry.results is None:
         return
     before = len(problem.checkpoints) - 1
@@ -140,6 +151,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "ms": milliseconds(line.duration),
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
+        "agent": work_text(line.agent) or None if line.agent else None,
         "python": short(python) if line.digests and (python := line.digests.python) else None,
         "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
         "since": name_of(regressions.since) if regressions else None,

@@ -15,6 +15,7 @@ from slop_code._io import TooLargeError, read_bounded
 from slop_code._yaml import parse_yaml
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Duration, Stored
+from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE, kept_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +25,7 @@ INFERENCE_FILE = "inference_result.json"
 CONFIG_FILE = "config.yaml"
 RESULT_SUMMARY_FILE = "result.json"
 MAX_FILE_BYTES = 1 << 20
+MAX_SUMMARY_BYTES = 64 << 20
 MAX_COUNT = 2**53
 """Largest number that every JSON reader keeps exactly."""
 MAX_TEXT_LENGTH = 200
@@ -85,9 +87,15 @@ def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
 
 
 def read_agent_identity(run: Path) -> AgentIdentity:
-    """From config.yaml in the run's folder; what that does not say, from result.json."""
+    """From config.yaml in the run's folder; what that does not say, from result.json, even renamed.
+
+    A mirrored tree has neither: its summary.json names the agent of the run.
+    """
     config = _read_yaml(run / CONFIG_FILE)
-    summary = read_json(run / RESULT_SUMMARY_FILE, MAX_FILE_BYTES)
+    result = run / RESULT_SUMMARY_FILE
+    summary = read_json(result, MAX_FILE_BYTES) or read_json(kept_name(result), MAX_FILE_BYTES)
+    if not config and not summary:
+        return _identity_in_summary(run)
     model, agent = config.get("model"), config.get("agent")
     values = {
         "model": mapping(model).get("name", model) or summary.get("model"),
@@ -98,6 +106,12 @@ def read_agent_identity(run: Path) -> AgentIdentity:
         "thinking": config.get("thinking") or summary.get("thinking"),
     }
     return AgentIdentity(**{name: text_or_none(value) for name, value in values.items()})
+
+
+def _identity_in_summary(run: Path) -> AgentIdentity:
+    agents = list(mapping(read_json(run / SUMMARY_FILE, MAX_SUMMARY_BYTES).get("agents")).values())
+    known = mapping(agents[0]) if len(agents) == 1 else {}
+    return AgentIdentity(**{name: text_or_none(known.get(name)) for name in AgentIdentity.model_fields})
 
 
 def read_json(path: Path, limit: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.findings import Step, StepOutcome
 from slop_code.authoring.check.layout import (
+    canary_rules,
     config_rules,
     data_file_rules,
     file_rules,
@@ -37,6 +38,7 @@ PARTS = (
     sleep_and_network_rules,
     write_rules,
     ledger_rules,
+    canary_rules,
 )
 
 
@@ -73,6 +75,7 @@ def _findings(files: ProblemFiles) -> Iterator[Finding]:
     yield from sleep_and_network_rules.networking(files)
     yield from write_rules.writing(files)
     yield from ledger_rules.ledger(files)
+    yield from canary_rules.without_canary(files)
 
 
 STEP = Step(

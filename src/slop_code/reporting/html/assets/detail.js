@@ -26,12 +26,12 @@ slop.detail = (() => {
     if (!checkpoint.path) return null;
     if (!test.shell_name) return h("p", { class: "dim" }, "The name of this test is too long for a command here.");
     const command = (title, name) => ({ title, text: `slop-code ${name} ${checkpoint.path} ${test.shell_name}` });
-    const both = [command("Run this test again", "rerun"), command("Print all of it", "show")];
-    return h("section", slop.message.commands("h3", both));
+    const again = checkpoint.not_recorded ? [] : [command("Run this test again", "rerun")];
+    return h("section", slop.message.commands("h3", [...again, command("Print all of it", "show")]));
   }
 
   function reasons(textNumbers, part, reason) {
-    const more = "The second command below prints all of it.";
+    const more = "The last command below prints all of it.";
     const sections = slop.message.sections(textNumbers, part, { level: "h3", more });
     return [
       reason && h("p", { class: "alert" }, `There is no verdict for this checkpoint: ${reason}`),

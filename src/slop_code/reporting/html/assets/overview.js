@@ -119,6 +119,8 @@ slop.overview = (() => {
       checkpoint.ms ? formatDuration(checkpoint.ms) : "–",
       checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`),
       checkpoint.python && h("div", { class: "dim" }, `Python ${checkpoint.python}`),
+      checkpoint.not_recorded && h("div", { class: "dim" }, "isolation and provenance: not recorded"),
+      checkpoint.agent && h("div", { class: "dim" }, `agent: ${checkpoint.agent}`),
     );
     if (!slop.tests.hasVerdict(checkpoint)) {
       const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
@@ -171,7 +173,8 @@ slop.overview = (() => {
     const area = h("div");
     area.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until the table is drawn
     slop.whenNear(area, () => slop.fill(area, table(run, context), warnings(run)).style.removeProperty("min-height"));
-    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), area);
+    const agent = run.agent && h("p", { class: "dim" }, `agent: ${run.agent}`);
+    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), agent, area);
   }
 
   /** `context`: the number and the name of the policy, and the groups. */

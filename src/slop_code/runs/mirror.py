@@ -1,0 +1,79 @@
+"""Mirrored tree: results of runs in a folder of their own, in the layout of the runs, which stay as they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.runs.run_layout import SNAPSHOT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.job_records import RunIssue, Submission
+
+
+def mirror_folder(output: Path, name: str, *, several: bool) -> Path:
+    """The folder for the results of a run; several runs have a folder each, by the name of the run."""
+    if not several:
+        return output
+    if "/" in name or name in ("", ".", ".."):
+        raise UsageError(f"{name}: another run has the same name; evaluate each with an -o of its own")
+    return output / name
+
+
+def mirrored(run: DiscoveredRun, folder: Path) -> DiscoveredRun:
+    """The run with all that is written in `folder`, nothing in its own."""
+    source = run.folder
+    assert source is not None
+
+    def moved(item: Submission | RunIssue) -> Path | None:
+        return folder / item.output.relative_to(source) if item.output else None
+
+    return replace(
+        run,
+        folder=folder,
+        source=source,
+        submissions=tuple(replace(item, output=moved(item)) for item in run.submissions),
+        issues=tuple(replace(item, output=moved(item)) for item in run.issues),
+    )
+
+
+def check_output_folder(output: Path, runs: Sequence[DiscoveredRun]) -> None:
+    if os.path.lexists(output) and not output.is_dir():
+        raise UsageError(f"{output}: not a folder; give one for the results")
+    if inside := snapshot_around(output, runs):
+        raise UsageError(f"{output}: lies in the snapshot {inside}, where nothing is ever written")
+
+
+def check_mirror(output: Path, runs: Sequence[DiscoveredRun]) -> None:
+    """Check before anything is written that nothing would be written in a run."""
+    check_output_folder(output, runs)
+    sources = {_real(run.source): run.source for run in runs if run.source}
+    targets = [output, *(run.folder for run in runs if run.folder)]
+    targets += [item.output for run in runs for item in run.submissions if item.output]
+    for target in targets:
+        real = _real(target)
+        if inside := next((sources[folder] for folder in (real, *real.parents) if folder in sources), None):
+            raise UsageError(f"{output}: {target} would lie in the run {inside}; give a folder outside of the runs")
+
+
+def snapshot_around(path: Path, runs: Sequence[DiscoveredRun]) -> Path | None:
+    """The snapshot of these runs that the path is or lies in, whether the path exists or not."""
+    real = Path(os.path.realpath(path))
+    for run in runs:
+        root = run.input_folder.resolve() if run.input_folder else None
+        if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
+            return path
+        for submission in run.submissions:
+            if real.is_relative_to(submission.path.resolve()):
+                return submission.path
+    return None
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))

@@ -1,0 +1,216 @@
+"""The evaluation.json of the SlopCodeBench runner, read as our result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from slop_code.evaluation.evidence import NEVER_RAN
+from slop_code.evaluation.grading import MESSAGE_LIMIT
+from slop_code.evaluation.groups import GroupType, group_for
+from slop_code.evaluation.report import MAX_DURATION, CorrectnessResults, TestResult
+from slop_code.evaluation.reports.raw_test import RawTest, Status, escape_control
+from slop_code.runs.scb.scb_report import (
+    EVALUATION_DIR,
+    MAX_NAME_LENGTH,
+    MAX_TESTS,
+    REPORT_FILE,
+    ReportedTests,
+    read_report,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+EVIDENCE = "slopcodebench"
+"""`evidence` of a result that was read from files of the SlopCodeBench runner."""
+RUNNER = "the SlopCodeBench runner"
+REQUIRED = (
+    "problem_name",
+    "problem_version",
+    "checkpoint_name",
+    "checkpoint_version",
+    "tests",
+    "pass_counts",
+    "total_counts",
+    "pytest_exit_code",
+    "pytest_collected",
+    "infrastructure_failure",
+)
+MAX_KEYS = 500
+"""Of `tests`: checkpoints with their groups."""
+NOT_RECORDED = f"evaluated by {RUNNER}: isolation, environment, versions and digests are not recorded"
+_STATUSES: dict[str, Status] = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
+_SEVERITY: tuple[Status, ...] = ("passed", "skipped", "failed", "error")
+_UNLISTED = "has a result in report.json, and is not listed in evaluation.json"
+
+
+class NotScbError(ValueError):
+    """A document does not have the format of the SlopCodeBench runner; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScbResult:
+    results: CorrectnessResults
+    """Skipped tests count as not passed, as in every result of slop-code."""
+
+    pass_counts: Mapping[str, Any]
+    total_counts: Mapping[str, Any]
+    """As the file says; skipped tests are left out of them."""
+
+    contradictions: list[tuple[str, str, str]] = field(default_factory=list)
+    """Tests with their status in evaluation.json and in report.json, where these differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ListedTest:
+    home: str
+    group: GroupType
+    name: str
+    status: Status
+
+
+def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
+    """`folder`: of the file that has the document. Raises NotScbError."""
+    if missing := [name for name in REQUIRED if name not in document]:
+        raise NotScbError(f"{missing[0]} is missing")
+    version = document.get("schema_version")
+    if type(version) is not int or version < 1:
+        raise NotScbError("schema_version is not a number from 1")
+    checkpoint = _text(document, "checkpoint_name")
+    listed = list(_listed(_object(document, "tests")))
+    reported = read_report(folder)
+    known = reported if isinstance(reported, list) else []
+    pool = ReportedTests(known, {checkpoint, *(test.home for test in listed)})
+    contradictions: list[tuple[str, str, str]] = []
+    tests = [_test(test, pool.take(test.home, test.name, test.status), contradictions) for test in listed]
+    tests += [_unlisted(home, raw, checkpoint, contradictions) for home, raw in pool.rest()]
+    _check_unique(tests)
+    code = document["pytest_exit_code"]
+    results = CorrectnessResults(
+        problem_name=_text(document, "problem_name"),
+        checkpoint_name=checkpoint,
+        duration=_seconds(document.get("duration")),
+        tests=tests,
+        pytest_exit_code=code if type(code) is int and abs(code) < 2**31 else NEVER_RAN,
+        infrastructure_failure_reason=_failure(document, tests),
+        evidence=EVIDENCE,
+        warnings=list(_warnings(document, tests, reported, contradictions)),
+    )
+    return ScbResult(results, _object(document, "pass_counts"), _object(document, "total_counts"), contradictions)
+
+
+def _text(document: Mapping[str, Any], name: str) -> str:
+    value = document[name]
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME_LENGTH:
+        raise NotScbError(f"{name} is not a text of at most {MAX_NAME_LENGTH} characters")
+    return value
+
+
+def _object(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = document[name]
+    if not isinstance(value, dict):
+        raise NotScbError(f"{name} is {type(value).__name__}, not an object")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_DURATION
+    return float(value) if known else 0.0
+
+
+def _listed(tests: Mapping[str, Any]) -> Iterator[_ListedTest]:
+    """A test in a list of another name than the three known ones is an error, so that it never counts as passed."""
+    count = 0
+    if len(tests) > MAX_KEYS:
+        raise NotScbError(f"tests: more than {MAX_KEYS} checkpoints and groups")
+    for key in tests:
+        home, _, group = key.rpartition("-")
+        if not 0 < len(home) <= MAX_NAME_LENGTH or group not in [*GroupType]:
+            raise NotScbError(f"tests: {key[:100]!r} is not a checkpoint and a group, such as checkpoint_1-Core")
+        for status, names in _object(tests, key).items():
+            if not isinstance(names, list):
+                raise NotScbError(f"tests: {status[:100]!r} of {key!r} is {type(names).__name__}, not a list")
+            count += len(names)
+            if count > MAX_TESTS:
+                raise NotScbError(f"tests: more than {MAX_TESTS} tests")
+            for name in names:
+                if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH:
+                    raise NotScbError(f"tests: {key!r} lists what is no id of at most {MAX_NAME_LENGTH} characters")
+                yield _ListedTest(home, GroupType(group), name, _STATUSES.get(status, "error"))
+
+
+def _test(listed: _ListedTest, raw: RawTest | None, contradictions: list[tuple[str, str, str]]) -> TestResult:
+    """Where the two files differ, the worse status counts."""
+    file, status = f"test_{listed.home}.py", listed.status
+    if raw is not None:
+        file = raw.nodeid.partition("::")[0]
+        status = max(listed.status, raw.status, key=_SEVERITY.index)
+        # Errors are listed as failed there, and ours alone counts an unexpected pass as a failure.
+        expected = raw.status == listed.status or (listed.status, raw.status) == ("failed", "error") or raw.xpassed
+        contradictions += [] if expected else [(f"{file}::{listed.name}", listed.status, raw.status)]
+    return _result(listed, file, status, raw)
+
+
+def _unlisted(home: str, raw: RawTest, current: str, contradictions: list[tuple[str, str, str]]) -> TestResult:
+    """A skipped test may be in neither list; any other test that evaluation.json does not know never passes."""
+    file, _, name = raw.nodeid.partition("::")
+    status: Literal["skipped", "error"] = "skipped" if raw.status == "skipped" else "error"
+    if status == "error":
+        contradictions.append((raw.nodeid, "not listed", raw.status))
+        raw = RawTest(raw.nodeid, status, raw.duration_ms, raw.markers, _UNLISTED)
+    return _result(_ListedTest(home, group_for(home, raw.markers, current, {}), name, status), file, status, raw)
+
+
+def _result(listed: _ListedTest, file: str, status: Status, raw: RawTest | None) -> TestResult:
+    message = raw.message if raw and status != "passed" else None
+    return TestResult(
+        id=listed.name,
+        checkpoint=listed.home,
+        group_type=listed.group,
+        status=status,
+        duration_ms=raw.duration_ms if raw else 0.0,
+        file_path=file,
+        markers=list(raw.markers) if raw else [],
+        failure_message=None if message is None else escape_control(message, MESSAGE_LIMIT),
+    )
+
+
+def _check_unique(tests: list[TestResult]) -> None:
+    seen: set[tuple[str, str]] = set()
+    for test in tests:
+        if (test.file_path, test.id) in seen:
+            unknown = f"{EVALUATION_DIR}/{REPORT_FILE} does not say which files they are in"
+            raise NotScbError(f"tests: {test.id[:100]!r} of {test.checkpoint} is listed twice, and {unknown}")
+        seen.add((test.file_path, test.id))
+
+
+def _failure(document: Mapping[str, Any], tests: list[TestResult]) -> str | None:
+    """The rules of slop-code: without tests, and with any exit code but 0 and 1, there is no verdict."""
+    code = document["pytest_exit_code"]
+    shown = code if type(code) is int else "none"
+    if document["infrastructure_failure"] is not False:
+        return f"{RUNNER} recorded an infrastructure failure (pytest's exit code: {shown})"
+    if type(code) is not int or code not in (0, 1):
+        return f"{RUNNER} recorded the exit code {shown} of pytest, which is neither 0 nor 1"
+    return None if tests else f"{RUNNER} recorded no test"
+
+
+def _warnings(
+    document: Mapping[str, Any],
+    tests: list[TestResult],
+    reported: list[RawTest] | str,
+    contradictions: list[tuple[str, str, str]],
+) -> Iterator[str]:
+    yield NOT_RECORDED
+    if isinstance(reported, str):
+        lost = "failure messages, times and file names are not recorded, and errors are shown as failures"
+        yield f"{EVALUATION_DIR}/{REPORT_FILE} {reported}: {lost}"
+    if contradictions:
+        name, listed, status = contradictions[0]
+        first = f"{name} is {listed} there and {status} in {REPORT_FILE}"
+        yield f"{len(contradictions)} statuses differ between the files, the first: {first}; the worse counts"
+    collected = document["pytest_collected"]
+    if type(collected) is int and abs(collected) < 2**53 and collected != len(tests):
+        yield f"pytest collected {collected} tests, and {len(tests)} have a result"

@@ -1,0 +1,92 @@
+"""Tests in the report.json of a SlopCodeBench result, found by checkpoint and id."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from slop_code._io import TooLargeError, read_bounded
+from slop_code.evaluation.evidence import REPORT_LIMIT
+from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
+from slop_code.evaluation.reports.json_report import parse_json_document
+from slop_code.evaluation.reports.raw_test import RawTest, ReportError, load_object
+from slop_code.evaluation.selection import checkpoint_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from slop_code.evaluation.reports.raw_test import Status
+
+EVALUATION_DIR = "evaluation"
+REPORT_FILE = "report.json"
+TESTS_FOLDER = "tests"
+MAX_TESTS = 100_000
+MAX_NAME_LENGTH = 4096
+_MARKERS = frozenset((*BUILTIN_MARKERS, *PYTEST_MARKERS))
+
+
+class ReportedTests:
+    """The tests of a report that no test of the result was matched with yet."""
+
+    def __init__(self, tests: list[RawTest], checkpoints: set[str]) -> None:
+        self._tests: dict[tuple[str, str], list[RawTest]] = {}
+        for test in tests:
+            path, _, name = test.nodeid.partition("::")
+            file = PurePosixPath(path)
+            home = checkpoint_of(file.name, checkpoints) or file.stem.removeprefix("test_")
+            self._tests.setdefault((home, name), []).append(test)
+
+    def take(self, home: str, name: str, status: Status) -> RawTest | None:
+        """Of several files of a checkpoint with the same id, one with this status if there is any."""
+        tests = self._tests.get((home, name))
+        if not tests:
+            return None
+        return tests.pop(next((number for number, test in enumerate(tests) if test.status == status), 0))
+
+    def rest(self) -> Iterator[tuple[str, RawTest]]:
+        """The tests that were not taken, each with its checkpoint."""
+        for (home, _), tests in self._tests.items():
+            yield from ((home, test) for test in tests)
+
+
+def read_report(folder: Path) -> list[RawTest] | str:
+    """The tests of the report in a checkpoint's folder, their files relative to the tests folder; or why not."""
+    path = folder / EVALUATION_DIR / REPORT_FILE
+    if path.parent.is_symlink():
+        return "its folder is a link"
+    try:
+        document = load_object(read_bounded(path, REPORT_LIMIT))
+        tests = parse_json_document(document).tests
+    except TooLargeError:
+        return f"is larger than {REPORT_LIMIT // 1024**2} MiB"
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except ReportError as error:
+        return f"is no report of pytest-json-report: {error}"
+    if len(tests) > MAX_TESTS or any(len(test.nodeid) > MAX_NAME_LENGTH for test in tests):
+        return f"has more than {MAX_TESTS} tests, or a name of more than {MAX_NAME_LENGTH} characters"
+    keywords = [_keywords(entry) for entry in document["tests"]]
+    return [
+        replace(test, nodeid=_within_tests(test.nodeid), markers=_markers(test.nodeid, words))
+        for test, words in zip(tests, keywords, strict=True)
+    ]
+
+
+def _within_tests(nodeid: str) -> str:
+    file, separator, name = nodeid.partition("::")
+    _, inside, path = f"/{file}".rpartition(f"/{TESTS_FOLDER}/")
+    return (path if inside else file) + separator + name
+
+
+def _keywords(entry: dict[str, Any]) -> list[Any]:
+    words = entry.get("keywords")
+    return words if isinstance(words, list) else []
+
+
+def _markers(nodeid: str, keywords: list[Any]) -> tuple[str, ...]:
+    """Markers that every problem may use. Keywords also hold names and parameters, so the problem's own are unknown."""
+    parameters = nodeid.partition("[")[2].removesuffix("]").split("-")
+    known = [word for word in keywords if isinstance(word, str) and word in _MARKERS and word not in parameters]
+    return tuple(dict.fromkeys(known))

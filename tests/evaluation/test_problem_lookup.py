@@ -1,0 +1,66 @@
+"""Folders in which problems are looked up, and their order."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.errors import UsageError
+from slop_code.evaluation.problem.problem_lookup import find_folder, find_problem, problems_folders
+
+CONFIG = "{name: words, version: 1, description: '', tags: [], entry_file: a.py, checkpoints: {checkpoint_1: {}}}"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    for name in ("SCBENCH_PROBLEMS_DIR", "SCBENCH_PROBLEMS_PATH", "SCBENCH_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def add(folder, name="words"):
+    (folder / name).mkdir(parents=True)
+    (folder / name / "config.yaml").write_text(CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "expected"),
+    [
+        ("option", {"DIR": "dir", "PATH": "path", "HOME": "home"}, ["option"]),
+        (None, {"DIR": "dir", "PATH": "path", "HOME": "home"}, ["dir"]),
+        (None, {"PATH": "path", "HOME": "home"}, ["path", "home/problems", "problems"]),
+        (None, {"HOME": "home"}, ["home/problems", "problems"]),
+        (None, {"HOME": "nowhere"}, ["problems"]),
+        (None, {}, ["user/.cache/scbench/problems", "problems"]),
+        (None, {"DIR": "", "PATH": "", "HOME": ""}, ["user/.cache/scbench/problems", "problems"]),
+    ],
+)
+def test_the_folders_and_their_order(here, monkeypatch, given, variables, expected):
+    add(here / "home/problems")
+    add(here / "user/.cache/scbench/problems")
+    for name, value in variables.items():
+        variable = "SCBENCH_HOME" if name == "HOME" else f"SCBENCH_PROBLEMS_{name}"
+        monkeypatch.setenv(variable, str(here / value) if value else "")
+    found = problems_folders(here / given if given else None)
+    assert [str(here / folder) for folder in found] == [str(here / folder) for folder in expected]
+
+
+def test_the_first_folder_that_has_the_problem_is_taken(here, monkeypatch):
+    monkeypatch.setenv("SCBENCH_PROBLEMS_PATH", "flat")
+    add(here / "problems")
+    assert find_problem("words", None).path == here / "problems/words"
+    add(here / "flat")
+    assert find_problem("words", None).path == here / "flat/words"
+    assert find_folder("other", problems_folders(None)) is None
+
+
+def test_the_error_names_all_folders_that_were_searched(here, monkeypatch):
+    monkeypatch.setenv("SCBENCH_PROBLEMS_PATH", "flat")
+    add(here / "problems")
+    with pytest.raises(UsageError, match=r"no problem 'other' in flat, problems: there are words; give"):
+        find_problem("other", None)
+
+
+def test_without_a_folder_in_the_home_nothing_changes(here):
+    assert [str(folder) for folder in problems_folders(None)] == ["problems"]
