@@ -588,6 +588,34 @@ def test_a_submission_that_changed_since_the_plan_gets_its_own_result(world):
     assert bench.unclaimed()
 
 
+@pytest.mark.parametrize("how", ["other content", "other stamp", "failure", "cached"])
+def test_a_result_of_a_followed_submission_that_changed_is_discarded(world, how):
+    """It is neither delivered nor cached, and the job is not tried again on whatever is there now."""
+    bench = Bench(world, snapshots="a")
+    [job] = bench.jobs
+    [target] = job.targets
+    if how == "other content":
+        world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed"})
+    keys = {"infrastructure_failure_reason": "killed"} if how == "failure" else {}
+    executor = Scripted(lambda work, _: bench.good(work, **keys))
+    if how == "cached":
+        bench.result_cache.put(job.key, world.archive(world.results(target)))
+    same = how == "other content"  # a change that leaves the stamp as it was is seen by the digest in the result
+    [outcome] = outcomes(bench.run_jobs(executor, unchanged=lambda _: same))
+    assert (outcome.facts.state, outcome.facts.reason) == ("not_evaluated", module.CHANGED)
+    assert len(executor.works) == (how != "cached")
+    assert not (target.output / RESULT_FILE).exists()
+    assert bench.result_cache.has(job.key) == (how == "cached")
+    assert bench.unclaimed()
+
+
+def test_a_result_of_a_followed_submission_that_stayed_the_same_is_delivered(world):
+    bench = Bench(world, snapshots="a")
+    [outcome] = outcomes(bench.run_jobs(Scripted(bench.good), unchanged=lambda _: True))
+    assert outcome.facts.state == "evaluated"
+    assert bench.result(1).provenance.digests.submission == bench.jobs[0].digest
+
+
 def test_a_result_of_another_version_is_not_cached_under_this_one(world):
     """A node of a cluster may have another slop-code."""
     bench = Bench(world, snapshots="a")

@@ -48,15 +48,7 @@ MIN_SLOW_DIGESTS = 100
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
-    runs = discover(
-        arguments.runs,
-        problems_dir=arguments.problems_dir,
-        environment=spec,
-        only=arguments.problem,
-        output=_mirror(arguments),
-        snapshot_dir=arguments.snapshot_dir,
-    )
+    runs = discover_given(arguments, arguments.problem, _mirror(arguments))
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not (arguments.dry_run or arguments.shard or selection_words(arguments)):
         given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
@@ -66,20 +58,20 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return status
 
 
-def runs_to_evaluate(arguments: argparse.Namespace) -> list[DiscoveredRun]:
-    """The runs that were given, with their warnings printed; those that cannot be evaluated at all are refused."""
-    spec = _environment(arguments)
-    runs = discover(arguments.runs, problems_dir=arguments.problems_dir, environment=spec, only=arguments.problem)
-    _refuse_runs_without_snapshots(runs)
-    _refuse_empty_runs(runs)
-    _refuse_unknown_problems(runs)
-    _print_remembered(runs, arguments)
-    _print_warnings(runs)
-    return runs
-
-
-def _environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
+def given_environment(arguments: argparse.Namespace) -> EnvironmentSpec | None:
     return None if arguments.environment is None else load_environment(arguments.environment)
+
+
+def discover_given(arguments: argparse.Namespace, problems: Sequence[str], output: Path | None) -> list[DiscoveredRun]:
+    """The runs of the command, with these problems alone where there are any. `output`: that of a mirrored tree."""
+    return discover(
+        arguments.runs,
+        problems_dir=arguments.problems_dir,
+        environment=given_environment(arguments),
+        only=problems,
+        output=output,
+        snapshot_dir=arguments.snapshot_dir,
+    )
 
 
 def _mirror(arguments: argparse.Namespace) -> Path | None:
@@ -88,7 +80,7 @@ def _mirror(arguments: argparse.Namespace) -> Path | None:
 
 
 def evaluate_problem(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
+    spec = given_environment(arguments)
     check_folder(arguments.folder)
     problem = _problem_of(arguments)
     run = discover_problem(
@@ -112,7 +104,7 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
 
 
 def merge(arguments: argparse.Namespace) -> int:
-    spec = _environment(arguments)
+    spec = given_environment(arguments)
     runs = discover(
         [arguments.folder],
         problems_dir=arguments.problems_dir,
@@ -127,28 +119,12 @@ def merge(arguments: argparse.Namespace) -> int:
     ) as evaluation:
         if arguments.output is not None:
             evaluation.remember_origins(arguments.environment)
-        return _conclude(evaluation, arguments)
+        return conclude(evaluation, arguments)
 
 
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
-    _refuse_runs_without_snapshots(runs)
-    _refuse_empty_runs(runs)
-    _refuse_unknown_problems(runs)
-    executor_class(arguments.executor)
-    settings = RunSettings(
-        workers=arguments.num_workers,
-        executor=arguments.executor,
-        address=arguments.ray_address,
-        retries=Retries(times=arguments.retries),
-        overwrite=arguments.overwrite,
-        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
-        partial=partial,
-        samples=arguments.samples,
-        replace=arguments.replace,
-        output=arguments.output,
-    )
-    _print_remembered(runs, arguments)
-    _print_warnings(runs)
+    check_runs(runs, arguments)
+    settings = run_settings(arguments, partial=partial)
     if words := check_pytest_args(selection_words(arguments)):
         if arguments.metrics:
             raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
@@ -167,7 +143,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
                 run_with_progress(evaluation, control, arguments)
         except KeyboardInterrupt:  # before the first job, or after the control was stopped
             control.stop()
-        status = _conclude(evaluation, arguments, quiet=control.stopped)
+        status = conclude(evaluation, arguments, quiet=control.stopped)
         if not control.finishing:
             if arguments.metrics:
                 measure_evaluated(evaluation.plan, arguments)
@@ -175,6 +151,22 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         with contextlib.suppress(OSError):  # the terminal may be gone
             print_step(_how_to_go_on(evaluation))
         return Exit.INTERRUPTED
+
+
+def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:
+    executor_class(arguments.executor)
+    return RunSettings(
+        workers=arguments.num_workers,
+        executor=arguments.executor,
+        address=arguments.ray_address,
+        retries=Retries(times=arguments.retries),
+        overwrite=arguments.overwrite,
+        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
+        partial=partial,
+        samples=arguments.samples,
+        replace=arguments.replace,
+        output=arguments.output,
+    )
 
 
 def _how_to_go_on(evaluation: RunEvaluation) -> str:
@@ -206,6 +198,19 @@ def _print_warnings(runs: Sequence[DiscoveredRun]) -> None:
         print_step(f"warning: {one_line(warning)}")
 
 
+def check_runs(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
+    """Refuses runs that cannot be evaluated at all, and prints the warnings of the others."""
+    refuse_nothing_to_evaluate(runs)
+    _print_remembered(runs, arguments)
+    _print_warnings(runs)
+
+
+def refuse_nothing_to_evaluate(runs: Sequence[DiscoveredRun]) -> None:
+    _refuse_runs_without_snapshots(runs)
+    _refuse_empty_runs(runs)
+    _refuse_unknown_problems(runs)
+
+
 def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
     for run in runs:
         if not run.submissions and not run.issues:
@@ -234,7 +239,7 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
             print_step(f"warning: {one_line(message)}")
 
 
-def _conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
+def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
     """Writes the summary and prints it, unless `quiet`; returns the exit status."""
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole

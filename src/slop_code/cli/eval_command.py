@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.exit_codes import EXIT_HELP, final_status
+from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
     add_environment,
     add_exit_zero,
@@ -15,8 +15,11 @@ from slop_code.cli.shared_options import (
     add_problems_dir,
     add_replace,
     add_selection,
+    parsed_policy,
     whole_number,
 )
+from slop_code.errors import UsageError
+from slop_code.runs.follow.completeness import SETTLE_S
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -36,8 +39,12 @@ def _add_eval(commands: Commands) -> None:
         "eval",
         help="evaluate whole runs",
         description=f"Evaluate every {LAYOUT} of one or more runs. Results that are up to date are kept.",
-        epilog=EXIT_HELP,
-        examples=["slop-code eval runs/today", "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8"],
+        epilog=EVAL_EXIT_HELP,
+        examples=[
+            "slop-code eval runs/today",
+            "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8",
+            "slop-code eval runs/today --follow --stop-at core",
+        ],
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help=f"folder with {LAYOUT}")
@@ -48,11 +55,31 @@ def _add_eval(commands: Commands) -> None:
         help="the runs are samples of the same agent: estimate pass@k and confidence intervals over them",
     )
     add_selection(parser)
+    _add_following(parser)
     _add_execution(parser)
     _add_grading(parser)
     _add_results(parser, "folder for all results, in the layout of the runs, which stay as they are")
     add_exit_zero(parser)
     parser.set_defaults(run=run_eval)
+
+
+def _add_following(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--follow", action="store_true", help="evaluate each snapshot of a run that an agent still works on")
+    option(
+        "--stop-at",
+        type=parsed_policy,
+        metavar="POLICY",
+        help="with --follow: at the first checkpoint that does not reach this policy, write stop.json and end",
+    )
+    option("--report", type=Path, metavar="FILE", help="with --follow: HTML report, written anew after each evaluation")
+    option(
+        "--settle",
+        type=whole_number(1, 3600),
+        default=SETTLE_S,
+        metavar="SECONDS",
+        help=f"with --follow: a snapshot is complete when it has not changed for this time (default: {SETTLE_S})",
+    )
 
 
 def _add_eval_problem(commands: Commands) -> None:
@@ -145,8 +172,14 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
 
 
 def run_eval(arguments: argparse.Namespace) -> int:
+    if arguments.follow:
+        from slop_code.cli.follow_action import follow
+
+        return final_status(follow(arguments), arguments)
     from slop_code.cli.eval_actions import evaluate
 
+    if arguments.stop_at is not None or arguments.report is not None:
+        raise UsageError("--stop-at and --report need --follow; for a finished run use slop-code report")
     return final_status(evaluate(arguments), arguments)
 
 

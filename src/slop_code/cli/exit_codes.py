@@ -15,6 +15,7 @@ EXIT_HELP = (
     "Exit status: 0 evaluated and passed, 1 evaluated and not passed, 2 wrong use or configuration, "
     "3 infrastructure failure, 130 interrupted."
 )
+EVAL_EXIT_HELP = EXIT_HELP.replace("130", "4 a checkpoint did not reach --stop-at, 130")
 
 
 class Exit(IntEnum):
@@ -22,6 +23,9 @@ class Exit(IntEnum):
     NOT_PASSED = 1
     USAGE = 2
     INFRASTRUCTURE = 3
+    STOPPED = 4
+    """A checkpoint did not reach the policy of `--stop-at`, while a run was followed."""
+
     INTERRUPTED = 130
 
 

@@ -12,13 +12,21 @@ from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
+    from slop_code.runs.job_records import SubmissionOutcome
     from slop_code.runs.run_control import RunControl
     from slop_code.runs.run_evaluation import RunEvaluation
 
 
-def run_with_progress(evaluation: RunEvaluation, control: RunControl, arguments: argparse.Namespace) -> None:
+def run_with_progress(
+    evaluation: RunEvaluation,
+    control: RunControl,
+    arguments: argparse.Namespace,
+    finished: Callable[[SubmissionOutcome], None] = lambda _: None,
+) -> None:
+    """`finished` is called with each outcome, once it is shown."""
     from slop_code.reporting.progress_tracker import ProgressTracker
     from slop_code.reporting.run_progress import RunProgress
 
@@ -40,6 +48,7 @@ def run_with_progress(evaluation: RunEvaluation, control: RunControl, arguments:
                         progress.postponed(event)
                     else:
                         progress.finished(event)
+                        finished(event)
 
 
 class NullStream(io.StringIO):

@@ -48,6 +48,7 @@ def add_to(commands: Commands) -> None:
         help="name for the earlier results (default: the time, or that of an interrupted regrade)",
     )
     option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
+    option("-o", "--output", metavar="OUT", type=Path, help="folder of the results, where slop-code eval had -o OUT")
     add_problems_dir(parser, second="else as in the last evaluation, ")
     add_environment(parser, "environment.yaml of the run or the problem, else local")
     workers, retries = whole_number(1, 1024), whole_number(0, 1000)
@@ -66,7 +67,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.eval_actions import runs_to_evaluate
+    from slop_code.cli.eval_actions import check_runs, discover_given
     from slop_code.evaluation.policy import PassPolicy
     from slop_code.execution.cache import Cache
     from slop_code.runs.run_control import Retries
@@ -77,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.label is not None:
         check_label(arguments.label)
     arguments.pass_policy = PassPolicy.ALL_CASES
-    runs = runs_to_evaluate(arguments)
+    runs = discover_given(arguments, arguments.problem, arguments.output)
+    check_runs(runs, arguments)
     settings = RunSettings(
         workers=arguments.num_workers, retries=Retries(times=arguments.retries), partial=bool(arguments.problem)
     )

@@ -29,7 +29,7 @@ def add_policy(
     more = "; repeatable, the first is shown first" if repeatable else ""
     parser.add_argument(
         "--pass-policy",
-        type=_policy,
+        type=parsed_policy,
         action="append" if repeatable else "store",
         default=[] if repeatable else PassPolicy.ALL_CASES,
         metavar="POLICY",
@@ -115,7 +115,8 @@ def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
     return parse
 
 
-def _policy(text: str) -> Policy:
+def parsed_policy(text: str) -> Policy:
+    """The type of an option that takes a policy."""
     try:
         return parse_policy(text)
     except UsageError as error:

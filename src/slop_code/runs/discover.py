@@ -110,18 +110,23 @@ def discover(
         searched = ", ".join(str(folder) for folder in folders[:3])
         there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
         raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
-    problems = named_problems_folder(problems_dir)
-    if folders and problems is not None and not problems.is_dir():
-        raise UsageError(_no_folder(problems))
+    if folders:
+        check_problems_folder(problems_dir)
     check_snapshot_dir(snapshot_dir)
     several = len(folders) > 1
-    discovery = _Discovery(
-        problems_folders(problems_dir), problems is not None, environment, wanted, output, several, snapshot_dir
-    )
+    explicit = named_problems_folder(problems_dir) is not None
+    discovery = _Discovery(problems_folders(problems_dir), explicit, environment, wanted, output, several, snapshot_dir)
     runs = [discovery.run(name, folder) for name, folder in named]
     if output is not None:
         check_mirror(output, runs)
     return [_with_issue_if_empty(run) for run in runs] if several else runs
+
+
+def check_problems_folder(problems_dir: Path | None) -> None:
+    """Raises UsageError where the user named a folder of problems that does not exist."""
+    problems = named_problems_folder(problems_dir)
+    if problems is not None and not problems.is_dir():
+        raise UsageError(_no_folder(problems))
 
 
 def discover_problem(

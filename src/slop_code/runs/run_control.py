@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_type, wrong_argument
-from slop_code.execution.cancellation import CancelToken, cancel_scope
+from slop_code.execution.cancellation import MAX_WAIT_S, CancelToken, cancel_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +73,14 @@ class RunControl:
             yield queue
         finally:
             self._listeners.remove(queue)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep for that time, or until `finish` or `stop` is called."""
+        deadline = time.monotonic() + seconds
+        with self.wake_queue() as queue:
+            while not self.finishing and (left := deadline - time.monotonic()) > 0:
+                with contextlib.suppress(Empty):
+                    queue.get(timeout=min(left, MAX_WAIT_S))
 
     @contextlib.contextmanager
     def cancel_scope(self) -> Iterator[None]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import RunEvent, SubmissionKey
+    from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
     from slop_code.runs.plan import Plan, Shard
     from slop_code.runs.summary import RunSummary
 
@@ -71,6 +71,9 @@ class RunSettings:
 
     pytest_args: tuple[str, ...] = ()
     """Arguments that select a part of the tests: results have no verdict, and belong in a folder outside the runs."""
+
+    unchanged: Callable[[Submission], bool] | None = None
+    """Whether a submission is still the one of the plan, for runs that an agent still works on: see the scheduler."""
 
     replace: bool = False
     """Files of other programs in the place of results are renamed; otherwise nothing is evaluated."""
@@ -149,6 +152,7 @@ class RunEvaluation:
             hidden=self._hidden_folders(),
             pytest_args=self.settings.pytest_args,
             remote=is_remote(self.settings.executor),
+            unchanged=self.settings.unchanged,
         )
         with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
             for event in events:

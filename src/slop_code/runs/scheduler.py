@@ -26,7 +26,7 @@ from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import TestAttempt
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from slop_code.runs.result_cache import ResultCache, ResultClaim
     from slop_code.runs.run_control import WakeQueue
 
+CHANGED = "the submission changed since the evaluation was planned; its result is discarded"
 CLAIM_POLL_S = 0.5
 """Interval at which to look for the result of another evaluator that holds the claim."""
 
@@ -54,6 +55,12 @@ class SchedulerContext:
     pytest_args: tuple[str, ...] = ()
     remote: bool = False
     """The executor is remote."""
+
+    unchanged: Callable[[Submission], bool] | None = None
+    """Whether a submission is still the one of the plan; a result of a submission that is not is discarded.
+
+    None: the result counts for what was evaluated.
+    """
 
 
 @dataclass(slots=True)
@@ -125,7 +132,7 @@ class _Scheduler:
                 return
             task = self.waiting.pop()
             if (cached := self._cached(task)) is not None:
-                yield from self._deliver(task, cached, "cached")
+                yield from self._deliver(task, self._current(task, cached), "cached")
             elif task.claim is None and task.job.key is not None:
                 self._delay(task, CLAIM_POLL_S)
             else:
@@ -194,7 +201,7 @@ class _Scheduler:
             return
         task = self.running.pop(future)
         self.used_slots -= task.weight
-        result = _result_of(future, task)
+        result = self._current(task, _result_of(future, task))
         if result.starved and not task.alone:
             attempt = _end_attempt(task, result)
             task.starved = result.starved
@@ -210,6 +217,15 @@ class _Scheduler:
         result = _with_attempts(result, task)
         self._put_into_cache(task.job, result)
         yield from self._deliver(task, result, "evaluated")
+
+    def _current(self, task: _Task, result: JobResult) -> JobResult:
+        """The result, or none where it may belong to another submission than the planned one."""
+        unchanged, digests = self.context.unchanged, result.facts.digests
+        planned = digests is None or digests.submission in (None, task.job.digest)
+        if unchanged is None or (planned and all(unchanged(target) for target in task.job.targets)):
+            return result
+        _remove_folder(result)
+        return JobResult.failed(CHANGED, task.attempts, final=True, duration=result.facts.duration)
 
     def _may_retry(self, task: _Task) -> bool:
         return len(task.attempts) - task.alone < self.context.retries.times and not self.context.control.finishing
@@ -255,7 +271,7 @@ class _Scheduler:
             ended = self._next_finished()
             if ended is None or (task := self.running.pop(ended, None)) is None:
                 continue
-            result = _result_of(ended, task)
+            result = self._current(task, _result_of(ended, task))
             if result.facts.state == "evaluated":
                 self._put_into_cache(task.job, result)
                 with contextlib.suppress(InfrastructureError):  # the next run delivers it from the cache

@@ -1,0 +1,1 @@
+"""Runs that are evaluated while an agent still works on them."""

@@ -1,0 +1,94 @@
+"""`eval --follow` as a user meets it: options that do not fit, and results that are there already."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from slop_code.cli.main import run
+from slop_code.runs.run_layout import SUMMARY_FILE
+
+
+@pytest.fixture
+def followed(world, monkeypatch):
+    """A run that has ended, with two complete and evaluated snapshots: the second fails a test."""
+    world.problem(count=2)
+    folder = world.run(snapshots={"words": ["a", "b"]})
+    for submission, tests in zip(world.discover()[0].submissions, ("++", "+-"), strict=True):
+        world.finish(submission, tests)
+        (submission.output / "snapshot.done").touch()
+    (folder / "run.done").touch()
+    monkeypatch.chdir(world.folder)
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(world.folder / "cache"))
+    monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", "problems")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["monday", "--stop-at", "core"], "--stop-at and --report need --follow"),
+        (["monday", "--report", "r.html"], "--stop-at and --report need --follow"),
+        (["monday", "tuesday", "--follow"], "--follow takes one RUN_DIR"),
+        (["monday", "--follow", "--dry-run"], "--follow cannot be used with --dry-run"),
+        (["monday", "--follow", "--shard", "1/2"], "--follow cannot be used with"),
+        (["monday", "--follow", "--overwrite"], "--follow cannot be used with"),
+        (["monday", "--follow", "-k", "x"], "--follow cannot be used with"),
+        (["monday", "--follow", "--replace"], "give -o OUT"),
+        (["monday", "--follow", "--executor", "ray"], "cannot be used with --executor ray"),
+        (["monday", "--follow", "--settle", "0"], "expected a whole number from 1 to 3600"),
+        (["monday", "--follow", "--stop-at", "nonsense"], "nonsense"),
+        (["monday", "--follow", "--report", "problems"], "a folder"),
+        (["nothing", "--follow", "--problems-dir", "gone"], "there is no such folder of problems"),
+        (["nothing", "--follow", "-e", "gone.yaml"], "gone.yaml"),
+        (["monday", "--follow", "--problem", "gone"], "no problem 'gone' in monday"),
+        (["cache", "--follow", "--settle", "1"], "nothing to evaluate"),
+    ],
+)
+def test_wrong_use_is_refused_before_anything_is_written(followed, capsys, arguments, message):
+    (followed.parent / "cache").mkdir()
+    (followed.parent / "cache/run.done").touch()
+    assert run(["eval", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (followed / SUMMARY_FILE).exists()
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("arguments", "status", "stopped"),
+    [([], 1, False), (["--stop-at", "any"], 1, False), (["--stop-at", "strict"], 4, True)],
+)
+def test_a_run_that_has_ended_is_concluded(followed, capsys, arguments, status, stopped):
+    assert run(["eval", "monday", "--follow", "--settle", "1", "--json", *arguments]) == status
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["totals"]["checkpoints"]["evaluated"] == 2
+    assert json.loads((followed / SUMMARY_FILE).read_text()) == summary
+    assert (followed / "stop.json").exists() == stopped
+    if stopped:
+        assert json.loads((followed / "stop.json").read_text())["checkpoint"] == "checkpoint_2"
+
+
+@pytest.mark.e2e
+def test_with_an_output_nothing_is_written_into_the_run(followed, capsys):
+    shutil.copytree(followed, "out", ignore=shutil.ignore_patterns("snapshot", "*.done"))
+    for path in followed.rglob("evaluation.json"):
+        path.unlink()
+    before = sorted(followed.rglob("*"))
+    arguments = ["monday", "--follow", "--settle", "1", "-o", "out", "--stop-at", "strict", "--report", "report.html"]
+    assert run(["-q", "eval", *arguments]) == 4, capsys.readouterr().err
+    assert sorted(followed.rglob("*")) == before
+    assert json.loads((followed.parent / "out/stop.json").read_text())["checkpoint"] == "checkpoint_2"
+    assert (followed.parent / "out" / SUMMARY_FILE).exists()
+    assert (followed.parent / "report.html").exists()
+    assert "waiting" not in capsys.readouterr().err
+
+
+@pytest.mark.e2e
+def test_without_stop_at_its_file_is_left_alone(followed, capsys):
+    (followed / "stop.json").write_text("of somebody else")
+    assert run(["eval", "monday", "--follow", "--settle", "1"]) == 1
+    assert (followed / "stop.json").read_text() == "of somebody else"
+    assert run(["eval", "monday", "--follow", "--settle", "1", "--stop-at", "any"]) == 2
+    assert "not written by slop-code" in capsys.readouterr().err
