@@ -29,6 +29,7 @@ from slop_code.execution.environment import (
     VariablesSpec,
     parse_size,
 )
+from slop_code.quality import quality_record
 from slop_code.reporting.exporters import BUILT_IN
 from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.runs import (
@@ -114,6 +115,19 @@ def test_every_field_is_explained(heading: str, model: type[BaseModel]) -> None:
 )
 def test_every_field_of_a_run_is_explained(heading: str, model: type[BaseModel]) -> None:
     assert set(table_rows(section("runs.md", heading))) == set(model.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("quality.json", quality_record.Quality),
+        ("Figures", quality_record.QualityFigures),
+        ("Left out", quality_record.LeftOut),
+        ("Provenance", quality_record.QualityProvenance),
+    ],
+)
+def test_every_field_of_a_quality_record_is_explained(heading: str, model: type[BaseModel]) -> None:
+    assert list(table_rows(section("quality.md", heading))) == list(model.model_fields)
 
 
 def test_every_format_and_column_is_explained() -> None:

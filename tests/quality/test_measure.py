@@ -16,7 +16,7 @@ from slop_code.cli.main import run
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import PreparedSubject
 from slop_code.quality.measure import LOCK, PYTHON, ScbCheck, locked_version
-from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, Quality, Side
+from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, CodePart, Quality
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 VERBOSE = """
@@ -58,37 +58,42 @@ def scb_check(cache, need_bubblewrap, need_python):
     return ScbCheck.install(cache)
 
 
+def write(folder, files):
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+        (folder / path).chmod(0o755)
+    return folder
+
+
 @pytest.fixture
 def submission(tmp_path):
     """`submission({"main.py": "..."})`: a folder with these files."""
-
-    def make(files, name="snapshot"):
-        folder = tmp_path / name
-        for path, text in files.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(text)
-            (folder / path).chmod(0o755)
-        return folder
-
-    return make
+    return lambda files, name="snapshot": write(tmp_path / name, files)
 
 
 @pytest.fixture(scope="session")
 def plain(scb_check, tmp_path_factory):
     """The figures of FILES."""
-    folder = tmp_path_factory.mktemp("plain")
-    for path, text in FILES.items():
-        (folder / path).parent.mkdir(exist_ok=True)
-        (folder / path).write_text(text)
-    return scb_check.measure(folder)
+    return scb_check.measure(write(tmp_path_factory.mktemp("plain"), FILES))
 
 
-def sides(quality):
+@pytest.fixture
+def evaluation(make_problem, tmp_path):
+    """The folder of a checkpoint, and the command that evaluates it."""
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run):\n    assert run().stdout == 'x\\n'\n"})
+    shutil.copytree(problem.path, tmp_path / "problems" / problem.name)
+    checkpoint = tmp_path / "run" / problem.name / "checkpoint_1"
+    write(checkpoint / "snapshot", {"main.py": "print('x')\n"})
+    return checkpoint, ["eval", str(tmp_path / "run"), "--problems-dir", str(tmp_path / "problems"), "--metrics"]
+
+
+def parts(quality):
     return quality.implementation, quality.tests
 
 
 def test_implementation_and_tests_are_measured_apart(plain):
-    own, tests = sides(plain)
+    own, tests = parts(plain)
 
     assert (own.files, own.functions, own.high_cc_functions, own.max_complexity) == (2, 3, 1, 15)
     assert own.source_lines == 30 + 10
@@ -96,7 +101,7 @@ def test_implementation_and_tests_are_measured_apart(plain):
     assert own.clone_lines == 10 < own.flagged_lines
     assert own.verbosity == own.flagged_lines / 40
     assert own.languages == {"python": 2}
-    assert (tests.files, tests.functions, tests.source_lines, tests.max_complexity) == (1, 1, 3, 1)
+    assert (tests.files, tests.functions, tests.source_lines, tests.max_complexity) == (1, 1, 3, 2)
     assert (plain.reasons, plain.left_out) == ({}, [])
     assert plain.provenance.scb_check == locked_version()
     assert plain.provenance.sandbox == "bubblewrap"
@@ -137,7 +142,7 @@ def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission)
 
     steered = scb_check.measure(submission({**code, **STEERING}))
 
-    assert sides(steered) == sides(plain)
+    assert parts(steered) == parts(plain)
 
 
 @pytest.mark.parametrize("name", ["build", "dist", "env", "venv"])
@@ -154,7 +159,7 @@ def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission,
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "binary.py").write_bytes(bytes(range(256)))
     with (folder / "huge.py").open("wb") as stream:
-        stream.truncate(1 << 40)
+        stream.truncate(64 << 20)
     (folder / "link.py").symlink_to("/etc/passwd")
     (folder / "loop").symlink_to(".")
     (folder / "loop.py").symlink_to("loop.py")
@@ -174,23 +179,34 @@ def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission,
     assert quality.tests == plain.tests
 
 
+def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check, submission):
+    folder = submission(FILES)
+    with (folder / "huge.bin").open("wb") as stream:
+        stream.truncate(1 << 40)
+
+    quality = scb_check.measure(folder)
+
+    assert parts(quality) == (None, None)
+    assert set(quality.failures.values()) == {"the tree has more than 16 GiB, including holes in files"}
+
+
 def test_odd_names_change_nothing(scb_check, plain, submission):
     folder = submission(FILES)
     (folder / "main.py").rename(folder / "ma\nin \x1b[31m.PY")
     os.rename(os.fsencode(folder / "lib"), os.fsencode(folder) + b"/-l\xff")
 
-    assert sides(scb_check.measure(folder)) == sides(plain)
+    assert parts(scb_check.measure(folder)) == parts(plain)
 
 
 def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission):
     empty = scb_check.measure(submission({"main.go": "package main\n", "README.md": "x"}, "go"))
     broken = scb_check.measure(submission({"main.py": "def f(:\n"}, "broken"))
 
-    assert sides(empty) == (None, None)
-    assert empty.reasons == dict.fromkeys(Side, NO_FILES)
+    assert parts(empty) == (None, None)
+    assert empty.reasons == dict.fromkeys(CodePart, NO_FILES)
     assert [(left.reason, left.files) for left in empty.left_out] == [("scb-check reads no Go", 1)]
-    assert sides(broken) == (None, None)
-    assert broken.failures == {Side.IMPLEMENTATION: "none of the files can be parsed"}
+    assert parts(broken) == (None, None)
+    assert broken.failures == {CodePart.IMPLEMENTATION: "none of the files can be parsed"}
 
 
 @pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "A.hs", "a.cpp"])
@@ -238,13 +254,9 @@ def test_the_command_writes_a_record_beside_each_snapshot(scb_check, plain, subm
     assert "erosion 0." in capsys.readouterr().out
 
 
-def test_a_failed_measurement_changes_no_verdict(scb_check, make_problem, tmp_path, capsys):
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(run):\n    assert run().stdout == 'x\\n'\n"})
-    checkpoint = tmp_path / "run" / problem.name / "checkpoint_1"
-    (checkpoint / "snapshot").mkdir(parents=True)
-    (checkpoint / "snapshot" / "main.py").write_text("print('x')\n")
+def test_a_failed_measurement_changes_no_verdict(scb_check, evaluation, capsys):
+    checkpoint, command = evaluation
     (checkpoint / QUALITY_FILE).write_text("{}")
-    command = ["eval", str(tmp_path / "run"), "--problems-dir", str(problem.path.parent), "--metrics"]
 
     assert run(command) == 0
     assert "was not measured" in capsys.readouterr().err
@@ -254,12 +266,9 @@ def test_a_failed_measurement_changes_no_verdict(scb_check, make_problem, tmp_pa
     assert Quality.load(checkpoint).implementation.source_lines == 1
 
 
-def test_a_selection_of_tests_is_not_measured(make_problem, tmp_path, capsys):
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(run):\n    pass\n"})
-    (tmp_path / "run" / problem.name / "checkpoint_1" / "snapshot").mkdir(parents=True)
-    command = ["eval", str(tmp_path / "run"), "--problems-dir", str(problem.path.parent), "--metrics", "-k", "x"]
-
-    assert run(command) == 2
+@pytest.mark.e2e
+def test_a_selection_of_tests_is_not_measured(evaluation, capsys):
+    assert run([*evaluation[1], "-k", "x"]) == 2
     assert "--metrics cannot be used with a selection" in capsys.readouterr().err
 
 

@@ -10,11 +10,11 @@ from slop_code.errors import ResultError, UsageError
 from slop_code.quality.quality_record import (
     NO_FILES,
     QUALITY_FILE,
+    CodePart,
     LeftOut,
     Quality,
     QualityFigures,
     QualityProvenance,
-    Side,
     replaceable_record,
 )
 
@@ -35,8 +35,8 @@ def quality(**fields: Any) -> Quality:
     "record",
     [
         quality(implementation=FIGURES, tests=FIGURES),
-        quality(implementation=FIGURES, reasons={Side.TESTS: NO_FILES}),
-        quality(reasons=dict.fromkeys(Side, "why")),
+        quality(implementation=FIGURES, reasons={CodePart.TESTS: NO_FILES}),
+        quality(reasons=dict.fromkeys(CodePart, "why")),
         quality(
             implementation=FIGURES, left_out=[LeftOut(reason="a link", files=7, first=["bad\udcff.py", "\x1b[0m"])]
         ),
@@ -53,8 +53,8 @@ def test_a_folder_without_a_record_has_none(tmp_path):
 
 
 def test_a_side_without_files_is_no_failure():
-    assert quality(reasons={Side.TESTS: NO_FILES}).failures == {}
-    assert quality(reasons={Side.TESTS: "why"}).failures == {Side.TESTS: "why"}
+    assert quality(reasons={CodePart.TESTS: NO_FILES}).failures == {}
+    assert quality(reasons={CodePart.TESTS: "why"}).failures == {CodePart.TESTS: "why"}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"mass.cc": 1}', "\xff", '{"schema_version": 2}'])
@@ -82,9 +82,9 @@ def test_a_link_is_not_replaced(tmp_path):
         (None, False),
         (quality(implementation=FIGURES), True),
         (quality(implementation=FIGURES, submission="0ther"), False),
-        (quality(reasons={Side.TESTS: "why"}), False),
+        (quality(reasons={CodePart.TESTS: "why"}), False),
     ],
 )
 def test_a_failure_replaces_no_figures_of_the_same_submission(earlier, worse):
-    assert quality(reasons={Side.IMPLEMENTATION: "why"}).is_worse_than(earlier) is worse
+    assert quality(reasons={CodePart.IMPLEMENTATION: "why"}).is_worse_than(earlier) is worse
     assert not quality(implementation=FIGURES).is_worse_than(earlier)

@@ -13,7 +13,8 @@ from slop_code.quality.scb_check_output import parse_output
 REPORT = {
     "verbosity": 0.5, "erosion": 0.25, "cog_erosion": 0.0, "files_scanned": 2, "total_loc": 10,
     "verbosity_flagged_loc": 5, "clone_loc": 4, "ast_grep_flagged_loc": 1, "total_functions": 3,
-    "high_cc_functions": 1, "high_cog_functions": 0, "syntax_by_language": {"python": {"tree_count": 2, "node_count": 9}},
+    "high_cc_functions": 1, "high_cog_functions": 0,
+    "syntax_by_language": {"python": {"tree_count": 2, "node_count": 9}},
 }  # fmt: skip
 COPIES = {"a.py": "a.py", "b.py": "b.py"}
 

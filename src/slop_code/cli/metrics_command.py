@@ -77,6 +77,8 @@ def measure_evaluated(plan: Plan, arguments: argparse.Namespace) -> None:
         for each in sorted(submissions, key=lambda each: natural_order(each.label))
         if each.output is not None
     ]
+    if not targets:
+        return
     unsandboxed = {each.environment.isolation for each in submissions} == {"none"}
     try:
         with cancelled_by_signals():

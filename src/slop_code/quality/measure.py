@@ -23,7 +23,7 @@ from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sand
 from slop_code.execution.session import Session
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.quality.quality_record import NO_FILES, LeftOut, Quality, QualityFigures, QualityProvenance, Side
+from slop_code.quality.quality_record import NO_FILES, CodePart, LeftOut, Quality, QualityFigures, QualityProvenance
 from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH
 from slop_code.quality.scb_check_output import ScbCheckOutput, parse_output
 from slop_code.quality.sources import Sources, copy_sources
@@ -50,7 +50,7 @@ class FailedMeasurementError(InfrastructureError):
     """A measurement without all figures, which is not cached."""
 
     def __init__(self, quality: Quality) -> None:
-        super().__init__("; ".join(f"{side}: {reason}" for side, reason in quality.failures.items()))
+        super().__init__("; ".join(f"{part}: {reason}" for part, reason in quality.failures.items()))
         self.quality = quality
 
 
@@ -104,7 +104,9 @@ class ScbCheck:
 
         def build(entry: Path) -> None:
             if tree.over_limit is not None:
-                raise FailedMeasurementError(self._record(tree.digest, {}, dict.fromkeys(Side, tree.over_limit), {}))
+                raise FailedMeasurementError(
+                    self._record(tree.digest, {}, dict.fromkeys(CodePart, tree.over_limit), {})
+                )
             quality = self._measure(submission, tree.digest)
             if quality.failures:
                 raise FailedMeasurementError(quality)
@@ -126,9 +128,9 @@ class ScbCheck:
     def _measure(self, submission: Path, digest: str) -> Quality:
         with self.sandbox.cache.session_folder() as folder:
             sources = copy_sources(submission, folder)
-            outputs = {side: self._run(folder / side, sources.copies[side]) for side in Side}
-        reasons = {side: output.reason for side, output in outputs.items() if output.reason is not None}
-        figures = {side: output.figures for side, output in outputs.items()}
+            outputs = {part: self._run(folder / part, sources.copies[part]) for part in CodePart}
+        reasons = {part: output.reason for part, output in outputs.items() if output.reason is not None}
+        figures = {part: output.figures for part, output in outputs.items()}
         return self._record(digest, figures, reasons, _all_left_out(sources, outputs))
 
     def _run(self, folder: Path, copies: Mapping[str, str]) -> ScbCheckOutput:
@@ -171,14 +173,14 @@ class ScbCheck:
     def _record(
         self,
         digest: str,
-        figures: Mapping[Side, QualityFigures | None],
-        reasons: Mapping[Side, str],
+        figures: Mapping[CodePart, QualityFigures | None],
+        reasons: Mapping[CodePart, str],
         left_out: Mapping[str, list[str]],
     ) -> Quality:
         return Quality(
             submission=digest,
-            implementation=figures.get(Side.IMPLEMENTATION),
-            tests=figures.get(Side.TESTS),
+            implementation=figures.get(CodePart.IMPLEMENTATION),
+            tests=figures.get(CodePart.TESTS),
             reasons=dict(reasons),
             left_out=[
                 LeftOut(reason=reason, files=len(paths), first=paths[:SHOWN_PATHS])
@@ -202,14 +204,14 @@ def scb_check_environment(given: EnvironmentSpec | None) -> EnvironmentSpec:
 
 
 def locked_version() -> str:
-    found = re.search(r"(?m)^scb-check==(\S+)", LOCK.read_text(encoding="utf-8"))
-    assert found is not None
-    return found[1]
+    version = re.search(r"(?m)^scb-check==(\S+)", LOCK.read_text(encoding="utf-8"))
+    assert version is not None
+    return version[1]
 
 
-def _all_left_out(sources: Sources, outputs: Mapping[Side, ScbCheckOutput]) -> dict[str, list[str]]:
+def _all_left_out(sources: Sources, outputs: Mapping[CodePart, ScbCheckOutput]) -> dict[str, list[str]]:
     left_out = {reason: list(paths) for reason, paths in sources.left_out.items()}
-    for side, output in outputs.items():
+    for part, output in outputs.items():
         for copy, reason in output.left_out.items():
-            left_out.setdefault(reason, []).append(sources.copies[side][copy])
+            left_out.setdefault(reason, []).append(sources.copies[part][copy])
     return left_out

@@ -47,15 +47,15 @@ class MeasuredSnapshot:
         """Why it has not all figures that it should have; None where it has."""
         if self.quality is None:
             return self.error
-        return "; ".join(f"{side}: {reason}" for side, reason in self.quality.failures.items()) or None
+        return "; ".join(f"{part}: {reason}" for part, reason in self.quality.failures.items()) or None
 
 
 def find_snapshots(folders: Sequence[Path]) -> list[SnapshotToMeasure]:
     """The snapshots of runs, of problems in runs, or of checkpoints; no problem has to be known."""
-    found = [snapshot for name, folder in named_runs(folders) for snapshot in _snapshots_in(name, folder)]
-    if not found:
+    snapshots = [snapshot for name, folder in named_runs(folders) for snapshot in _snapshots_in(name, folder)]
+    if not snapshots:
         raise UsageError(f"{folders[0]}: there is no snapshot; expected {LAYOUT}")
-    return found
+    return snapshots
 
 
 def _snapshots_in(run: str, folder: Path) -> Iterator[SnapshotToMeasure]:

@@ -24,7 +24,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 
 
-class Side(StrEnum):
+class CodePart(StrEnum):
     """The parts of a submission that are measured apart."""
 
     IMPLEMENTATION = "implementation"
@@ -32,7 +32,7 @@ class Side(StrEnum):
 
 
 class QualityFigures(Stored):
-    """Of the files of one side."""
+    """Of the files of one part."""
 
     verbosity: Share
     """Share of source lines that clones, rules or the structure flag."""
@@ -82,15 +82,15 @@ class Quality(Stored):
     implementation: QualityFigures | None = None
     tests: QualityFigures | None = None
     """Of the submission's own tests."""
-    reasons: dict[Side, str] = Field(default_factory=dict)
-    """Why a side has no figures."""
+    reasons: dict[CodePart, str] = Field(default_factory=dict)
+    """Why a part has no figures."""
     left_out: list[LeftOut] = Field(default_factory=list)
     provenance: QualityProvenance
 
     @property
-    def failures(self) -> dict[Side, str]:
-        """The sides that should have figures: there are source files."""
-        return {side: reason for side, reason in self.reasons.items() if reason != NO_FILES}
+    def failures(self) -> dict[CodePart, str]:
+        """The parts that should have figures: there are source files."""
+        return {part: reason for part, reason in self.reasons.items() if reason != NO_FILES}
 
     @classmethod
     def load(cls, folder: Path | str) -> Quality | None:

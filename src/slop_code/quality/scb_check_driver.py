@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 MARK = "scb-check-figures "
 MEMORY = 1536 << 20
+PROCESSORS = 4
 WHOLE_S = 60.0
 FILE_S = 10.0
 """Seconds of processor time for all files together, and for one alone, which a busy machine does not change."""
@@ -65,6 +67,9 @@ def _isolate() -> None:
     """scb-check prefers a global `sg`, and ast-grep looks for a configuration from the current folder upwards."""
     os.environ["PATH"] = os.path.dirname(sys.executable)
     os.chdir("/")
+    # ast-grep starts a thread for each processor, and on a large machine their stacks alone would exceed the memory.
+    processors = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, random.sample(processors, min(len(processors), PROCESSORS)))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     signal.signal(signal.SIGVTALRM, _raise_time_limit)
 

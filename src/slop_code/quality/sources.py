@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.execution.submission import RESERVED, walk_tree
-from slop_code.quality.quality_record import Side
+from slop_code.quality.quality_record import CodePart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,14 +37,11 @@ UNREAD_LANGUAGES = {
     ".pyx": "Cython", ".r": "R", ".rb": "Ruby", ".scala": "Scala", ".sh": "shell", ".swift": "Swift", ".tsx": "TSX",
     ".mts": "TypeScript", ".cts": "TypeScript", ".vue": "Vue",
 }  # fmt: skip
-SKIPPED_BY_TOOL = frozenset(
-    {".git", ".venv", "venv", "env", ".env", "__pycache__", "build", "dist", "node_modules", "site-packages",
-     ".mypy_cache", ".pytest_cache", ".ruff_cache", ".tox"}
+NOT_WRITTEN_BY_AGENTS = frozenset(
+    {".git", ".venv", ".env", "__pycache__", "node_modules", "site-packages", ".mypy_cache", ".pytest_cache",
+     ".ruff_cache", ".tox"}
 )  # fmt: skip
-"""Names of folders that scb-check never enters."""
-
-NOT_WRITTEN_BY_AGENTS = SKIPPED_BY_TOOL - {"build", "dist", "env", "venv"}
-"""Folders of installed packages and of tools. Code in the others counts, under another name."""
+"""Folders of installed packages and of tools. scb-check itself skips `build`, `dist`, `env` and `venv` as well."""
 
 IN_TOOL_FOLDER = "in a folder of installed packages or of tools"
 """The reason for files that are no part of the submission's own code."""
@@ -60,8 +57,8 @@ _DIRECTIVE, _NO_DIRECTIVE = b"ast-grep-ignore", b"ast-grep-ignorE"
 
 @dataclass(slots=True)
 class Sources:
-    copies: dict[Side, dict[str, str]] = field(default_factory=lambda: {side: {} for side in Side})
-    """Of each side, the paths of the copies, to their paths in the submission."""
+    copies: dict[CodePart, dict[str, str]] = field(default_factory=lambda: {part: {} for part in CodePart})
+    """Of each part, the paths of the copies, to their paths in the submission."""
 
     left_out: dict[str, list[str]] = field(default_factory=dict)
     """The paths of files that are left out, by reason."""
@@ -74,7 +71,7 @@ class Sources:
 
 
 def copy_sources(submission: Path, target: Path) -> Sources:
-    """Copy what scb-check reads to a folder for each side.
+    """Copy what scb-check reads to a folder for each part.
 
     Only regular files with the suffix of a language: no configuration, ignore file or link of the submission.
     """
@@ -87,9 +84,9 @@ def copy_sources(submission: Path, target: Path) -> Sources:
         if reason is not None:
             sources.left_out.setdefault(reason, []).append(str(path))
             continue
-        copies = sources.copies[side_of(path)]
+        copies = sources.copies[part_of(path)]
         name = neutral_path(path, copies)
-        copy = target / side_of(path) / name
+        copy = target / part_of(path) / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(b"".join(entry.content()).replace(_DIRECTIVE, _NO_DIRECTIVE))
         copies[name] = str(path)
@@ -97,13 +94,13 @@ def copy_sources(submission: Path, target: Path) -> Sources:
     return sources
 
 
-def side_of(path: PurePosixPath) -> Side:
+def part_of(path: PurePosixPath) -> CodePart:
     is_test = TEST_FILE.fullmatch(path.name) or any(part.lower() in TEST_FOLDERS for part in path.parts[:-1])
-    return Side.TESTS if is_test else Side.IMPLEMENTATION
+    return CodePart.TESTS if is_test else CodePart.IMPLEMENTATION
 
 
 def neutral_path(path: PurePosixPath, taken: dict[str, str]) -> str:
-    """The same path, as it decides about modules, except for names that scb-check or ast-grep would not read."""
+    """The same path, as it decides about modules, except for names that ast-grep might not read or print."""
     suffix = path.suffix.lower()
     stem = path.name[: -len(suffix)]
     ending = "_pyw.py" if suffix == ".pyw" else suffix  # ast-grep knows no .pyw
@@ -115,8 +112,7 @@ def neutral_path(path: PurePosixPath, taken: dict[str, str]) -> str:
 
 
 def _neutral_name(name: str) -> str:
-    plain = _PLAIN_NAME.fullmatch(name) and name not in SKIPPED_BY_TOOL
-    return name if plain else f"_{_short_digest(name)}"
+    return name if _PLAIN_NAME.fullmatch(name) else f"_{_short_digest(name)}"
 
 
 def _short_digest(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from slop_code.quality.quality_record import Side
+from slop_code.quality.quality_record import CodePart
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import first_line, one_line, plural
@@ -42,10 +42,10 @@ def show_quality(measured: Sequence[MeasuredSnapshot], console: Console) -> None
 
 
 def plain_lines(measured: MeasuredSnapshot) -> Iterator[str]:
-    for side in Side:
-        figures = _figures(measured.quality, side)
+    for part in CodePart:
+        figures = _figures(measured.quality, part)
         if figures is not None:
-            yield f"{one_line(measured.target.label)}: {side}: {_sentence(figures)}"
+            yield f"{one_line(measured.target.label)}: {part}: {_sentence(figures)}"
 
 
 def problems_of(measured: Sequence[MeasuredSnapshot]) -> Iterator[StyledLine]:
@@ -69,14 +69,14 @@ def quality_json(measured: MeasuredSnapshot) -> dict[str, Any]:
     }
 
 
-def _figures(quality: Quality | None, side: Side) -> QualityFigures | None:
-    figures: QualityFigures | None = getattr(quality, side) if quality else None
+def _figures(quality: Quality | None, part: CodePart) -> QualityFigures | None:
+    figures: QualityFigures | None = getattr(quality, part) if quality else None
     return figures
 
 
 def _cells(measured: MeasuredSnapshot) -> list[Text]:
     quality = measured.quality
-    own, tests = (_figures(quality, side) for side in Side)
+    own, tests = (_figures(quality, part) for part in CodePart)
     left_out = str(sum(left.files for left in quality.left_out)) if quality else NOT_MEASURED
     test_lines = str(tests.source_lines) if tests else NOT_MEASURED
     if own is None:
