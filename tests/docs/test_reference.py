@@ -30,7 +30,9 @@ from slop_code.execution.environment import (
     VariablesSpec,
     parse_size,
 )
+from slop_code.execution.submission import RESERVED
 from slop_code.quality import quality_record
+from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 from slop_code.reporting.exporters import BUILT_IN, SCB
 from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.reporting.leaderboard.board_columns import columns_of
@@ -264,3 +266,8 @@ def test_every_variable_is_explained() -> None:
     prefixes = {name for name in named if "SCBENCH_ASSET_{NAME}".startswith(name)}
     assert named - prefixes == {name for name in shown if name.startswith("SCBENCH_")} - {"SCBENCH_ASSET_{NAME}"}
     assert prefixes <= {"SCBENCH_ASSET", "SCBENCH_ASSET_"}
+
+
+def test_every_folder_that_no_line_is_counted_in_is_named() -> None:
+    named = set(re.findall(r"`([^`]+)`", section("code-changes.md", "Files that count")))
+    assert named == {*NOT_WRITTEN_BY_AGENTS, *RESERVED}
