@@ -12,11 +12,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from locks import LOCKS, canonical, read
+from locks import LOCK_GROUPS, canonical, read
 from packaging.markers import Marker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 CLEAN, VULNERABLE, NOT_AUDITED = 0, 1, 3
 TIMEOUT_S = 600
@@ -68,10 +69,18 @@ def last_line(text: str) -> str:
 
 
 def main() -> int:
-    pinned = [package for lock in LOCKS for package in read(lock.read_text(encoding="utf-8"))]
+    results = [audit(locks) for locks in LOCK_GROUPS]
+    for result in results:
+        print(result.text)
+    statuses = {result.status for result in results}
+    return next((status for status in (VULNERABLE, NOT_AUDITED) if status in statuses), CLEAN)
+
+
+def audit(locks: Sequence[Path]) -> AuditResult:
+    pinned = [package for lock in locks for package in read(lock.read_text(encoding="utf-8"))]
     for_this_machine = [package for package in pinned if not package.marker or Marker(package.marker).evaluate()]
     options = ["--disable-pip", "--require-hashes", "--progress-spinner=off", "--format=json", "--desc=off"]
-    files = [word for lock in LOCKS for word in ("--requirement", str(lock))]
+    files = [word for lock in locks for word in ("--requirement", str(lock))]
     try:
         process = subprocess.run(
             [sys.executable, "-m", "pip_audit", *options, *files],
@@ -81,12 +90,11 @@ def main() -> int:
             timeout=TIMEOUT_S,
             check=False,
         )
-        packages = [(package.name, package.version) for package in for_this_machine]
-        result = audit_result(process.stdout, packages, process.stderr)
     except subprocess.TimeoutExpired:
-        result = AuditResult(NOT_AUDITED, f"NOT AUDITED: pip-audit did not end within {TIMEOUT_S} s")
-    print(result.text)
-    return result.status
+        return AuditResult(NOT_AUDITED, f"NOT AUDITED: pip-audit did not end within {TIMEOUT_S} s")
+    return audit_result(
+        process.stdout, [(package.name, package.version) for package in for_this_machine], process.stderr
+    )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ROOT / "src/slop_code/evaluation/test-tools.lock"
 QUALITY = ROOT / "src/slop_code/quality/scb-check.lock"
 DEVELOPMENT = tuple(ROOT / f"requirements-{name}.lock" for name in ("dev", "test", "release"))
-LOCKS = (TOOLS, QUALITY, *DEVELOPMENT)
+LOCK_GROUPS = ((TOOLS, *DEVELOPMENT), (QUALITY,))
+"""Locks of environments of their own pin other versions of the same packages, which pip-audit takes only apart."""
+
+LOCKS = tuple(lock for locks in LOCK_GROUPS for lock in locks)
 OWN = "slop-code (pyproject.toml)"
 
 ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\\n]*[^\\\s]))?", re.M)
