@@ -86,7 +86,7 @@ def test_shares_are_compared_exactly():
     ("text", "column", "words"),
     [
         ("core = 1", 6, "expected one of == != <= >= < >, found '='"),
-        ("core", None, "write 'core == 1'"),
+        ("error", None, "write 'error == 1'"),
         ("core-case", None, "was 'core-cases' meant?"),
         ("", 1, "expected a group or a number, found the end"),
         ("cor == 1", 1, "no group 'cor'; there are core, functionality, error, regression, all"),

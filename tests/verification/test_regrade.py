@@ -208,10 +208,10 @@ def test_a_record_loads_back_equal(tmp_path):
 
 def test_results_of_another_program_are_refused_with_a_next_step(world, stored, monkeypatch, capsys):
     run, output = stored
-    (output / RESULT_FILE).write_text('{"problem_name": "words", "pass_counts": {}}')
+    (output / RESULT_FILE).write_text('{"problem_name": "words", "tests": {}, "pass_counts": {}}')
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(world.folder / "cache"))
     before = (output / RESULT_FILE).read_bytes()
     assert main(["regrade", str(run), "--problems-dir", str(world.problems)]) == 2
-    assert "evaluate the run into another folder: slop-code eval -o" in capsys.readouterr().err
+    assert "written by another program, and would be replaced; evaluate with -o OUT" in capsys.readouterr().err
     assert (output / RESULT_FILE).read_bytes() == before
     assert not os.path.lexists(run / EARLIER)

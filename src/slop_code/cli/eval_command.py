@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
+    SNAPSHOT,
     add_environment,
     add_exit_zero,
     add_output,
@@ -15,6 +16,7 @@ from slop_code.cli.shared_options import (
     add_problems_dir,
     add_replace,
     add_selection,
+    add_snapshot_dir,
     parsed_policy,
     whole_number,
 )
@@ -24,7 +26,6 @@ from slop_code.runs.follow.completeness import SETTLE_S
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
-SNAPSHOT = "snapshot"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 
 
@@ -41,9 +42,8 @@ def _add_eval(commands: Commands) -> None:
         description=f"Evaluate every {LAYOUT} of one or more runs. Results that are up to date are kept.",
         epilog=EVAL_EXIT_HELP,
         examples=[
-            "slop-code eval runs/today",
             "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8",
-            "slop-code eval runs/today --follow --stop-at core",
+            "slop-code eval runs/today --follow --stop-at core -o results",
         ],
     )
     option = parser.add_argument
@@ -130,12 +130,7 @@ def _add_grading(parser: argparse.ArgumentParser) -> None:
 def _add_results(parser: argparse.ArgumentParser, output_help: str) -> None:
     add_output(parser, output_help)
     add_replace(parser)
-    parser.add_argument(
-        "--snapshot-dir",
-        default=SNAPSHOT,
-        metavar="NAME",
-        help=f"name of the folder of a snapshot in the folder of its checkpoint (default: {SNAPSHOT})",
-    )
+    add_snapshot_dir(parser)
 
 
 def _add_execution(parser: argparse.ArgumentParser) -> None:

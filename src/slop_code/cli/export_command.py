@@ -29,7 +29,6 @@ def add_to(commands: Commands) -> None:
         "named, and exported as a checkpoint without a verdict.",
         examples=[
             "slop-code export runs/today --format junit -o results.xml",
-            "slop-code export runs/* --format csv",
             "slop-code export runs/today --format scb -o exported",
         ],
     )

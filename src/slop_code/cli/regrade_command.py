@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_step
-from slop_code.cli.shared_options import add_environment, add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_problems_dir, add_snapshot_dir, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,6 +49,7 @@ def add_to(commands: Commands) -> None:
     )
     option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
     option("-o", "--output", metavar="OUT", type=Path, help="folder of the results, where slop-code eval had -o OUT")
+    add_snapshot_dir(parser)
     add_problems_dir(parser, second="else as in the last evaluation, ")
     add_environment(parser, "environment.yaml of the run or the problem, else local")
     workers, retries = whole_number(1, 1024), whole_number(0, 1000)

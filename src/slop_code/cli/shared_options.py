@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
+SNAPSHOT = "snapshot"
+
 
 def add_policy(
     parser: argparse.ArgumentParser, *, repeatable: bool = False, default: str = PassPolicy.ALL_CASES
@@ -72,6 +74,15 @@ def add_exit_zero(parser: argparse.ArgumentParser) -> None:
         "--exit-zero",
         action="store_true",
         help="exit with status 0 where tests did not pass; other statuses stay",
+    )
+
+
+def add_snapshot_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--snapshot-dir",
+        default=SNAPSHOT,
+        metavar="NAME",
+        help=f"name of the folder of a snapshot in the folder of its checkpoint (default: {SNAPSHOT})",
     )
 
 
