@@ -249,9 +249,11 @@ def test_hostile_texts_are_escaped_and_cut_and_markers_decide_nothing(folder):
     assert (test.markers, test.quarantined, test.group_type, test.duration_ms) == (["regression"], False, "Core", 0.0)
 
 
-def test_the_index_has_no_verdict_of_another_program(folder):
-    index = ResultIndex.load(None)
-    facts = index.facts(folder / "evaluation.json")
+def test_an_evaluation_never_takes_a_result_of_the_other_maker_for_its_own(folder):
+    """Neither as an earlier verdict that counts, nor as a file that it may replace."""
+    index, path = ResultIndex.load(None), folder / "evaluation.json"
+    facts = index.facts(path)
     assert facts is not None
-    assert facts.state == "not_evaluated"
-    assert not facts.is_verdict_on("some digest")
+    assert (facts.state, facts.is_verdict_on(None)) == ("not_evaluated", False)
+    assert not index.has(path)
+    assert not index.is_current(path)

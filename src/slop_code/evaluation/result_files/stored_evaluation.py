@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from slop_code.evaluation.pytest_runner import PytestRunner
 
 
+OTHER_FOLDER = "give another folder; `slop-code eval-snapshot --replace` renames it and goes on"
+
+
 @dataclass(frozen=True, slots=True)
 class StoredEvaluation:
     results: CorrectnessResults
@@ -52,7 +55,7 @@ def evaluate_and_store(
         check_replaces_no_verdict(output)
     if is_foreign_result(output / RESULT_FILE):
         if not replace:
-            check_no_foreign([output / RESULT_FILE], "give another folder, or --replace to rename this file and go on")
+            check_no_foreign([output / RESULT_FILE], OTHER_FOLDER)
         set_aside([output / RESULT_FILE])
     make_result_folder(output)
     aside = copy.copy(runner)
