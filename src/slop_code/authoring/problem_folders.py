@@ -52,8 +52,8 @@ def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     if os.path.exists(path / CONFIG):
         return [path]
     named = [folder / given for folder in problems_folders(problems_dir)] if "/" not in given else []
-    if found := [folder for folder in named if os.path.exists(folder / CONFIG)]:
-        return found[:1]
+    if existing := [folder for folder in named if os.path.exists(folder / CONFIG)]:
+        return existing[:1]
     folders = problems_in(path)
     if not folders:
         fact = f"has neither a {CONFIG} nor a folder of a problem" if os.path.isdir(path) else "no such folder"

@@ -214,8 +214,8 @@ class _Discovery:
         items = {problem: list(self.problem(run, folder, folder / problem)) for problem in wanted}
         missing = [problem for problem in sorted(self.only) if not items.get(problem)]
         issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
-        found = [*(item for group in items.values() for item in group), *issues]
-        run = _without_duplicates(run, found, self.snapshot_dir)
+        all_items = [*(item for group in items.values() for item in group), *issues]
+        run = _without_duplicates(run, all_items, self.snapshot_dir)
         results = self.results_of(run)
         return mirrored(run, results) if results else run
 

@@ -63,8 +63,8 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
             raise UsageError(f"{given}: no such folder; in {given.parent} {_list_problems(given.parent)}")
         return ProblemConfig.from_yaml(given)
     folders = problems_folders(problems_dir)
-    if (found := find_folder(name_or_path, folders)) is not None:
-        return ProblemConfig.from_yaml(found)
+    if (folder := find_folder(name_or_path, folders)) is not None:
+        return ProblemConfig.from_yaml(folder)
     raise UsageError(
         f"no problem {name_or_path!r} in {', '.join(map(str, folders))}: {_list_problems(*folders)}; "
         f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"

@@ -43,9 +43,9 @@ def catalog_warnings(run: Path, problems: Iterable[Path]) -> list[str]:
     named = _release_in(run / CATALOG_FILE)
     warnings = []
     for folder in sorted(set(problems)):
-        found = release_of(folder)
-        if named.differs(found):
-            warnings.append(f"{run / CATALOG_FILE}: the run used the problems {named}, and {folder} has {found}")
+        release = release_of(folder)
+        if named.differs(release):
+            warnings.append(f"{run / CATALOG_FILE}: the run used the problems {named}, and {folder} has {release}")
     return warnings
 
 
