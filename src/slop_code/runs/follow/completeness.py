@@ -42,8 +42,8 @@ class Stamps:
     @classmethod
     def of(cls, snapshot: Path) -> Stamps:
         """The markers are read first: what was written before them is in the tree's stamp."""
-        stamps = [_file_stamp(snapshot.parent / name) for name in SNAPSHOT_MARKERS]
-        return cls(markers=str(stamps) if any(stamps) else None, tree=tree_stamp(snapshot))
+        markers = [_file_stamp(snapshot.parent / name) for name in SNAPSHOT_MARKERS]
+        return cls(markers=str(markers) if any(markers) else None, tree=tree_stamp(snapshot))
 
 
 @dataclass(frozen=True, slots=True)
