@@ -41,7 +41,6 @@ def _add_eval(commands: Commands) -> None:
         description=f"Evaluate every {LAYOUT} of one or more runs. Results that are up to date are kept.",
         epilog=EVAL_EXIT_HELP,
         examples=[
-            "slop-code eval runs/today",
             "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8",
             "slop-code eval runs/today --follow --stop-at core",
         ],
