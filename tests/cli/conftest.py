@@ -1,5 +1,21 @@
-"""Fixtures of run folders."""
+"""Fixtures of the command and of run folders."""
 
+import pytest
+
+from slop_code.cli.main import run
 from tests.run_world import world
 
 __all__ = ["world"]
+
+
+@pytest.fixture
+def slop_code(capsys):
+    """The command in this process, with its exit status, stdout and stderr."""
+
+    def call(*arguments):
+        status = run([str(argument) for argument in arguments])
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        return status, printed.out, printed.err
+
+    return call

@@ -90,19 +90,6 @@ def bare(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def slop_code(capsys):
-    """The command in this process, with its exit status, stdout and stderr."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        assert "Traceback" not in said.err
-        return status, said.out, said.err
-
-    return call
-
-
 def everything(folder):
     """Files and when they were written, but for what is ours alone."""
     found = (path for path in folder.rglob("*") if path.is_file())

@@ -4,21 +4,7 @@ import json
 
 import pytest
 
-from slop_code.cli.main import run
 from tests.leaderboard_runs import write_agent_run
-
-
-@pytest.fixture
-def slop_code(capsys):
-    """Its status, output and messages; in this process."""
-
-    def call(*arguments):
-        status = run([str(argument) for argument in arguments])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return status, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import shutil
 
 import pytest
 
-from slop_code.cli.main import run
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.scb.scb_evaluation import NOT_RECORDED
@@ -20,16 +19,6 @@ LABELS = [f"{item.name}/checkpoint_{number + 1}" for item in PROBLEMS for number
 @pytest.fixture
 def theirs(tmp_path):
     return write_scb_run(tmp_path / "theirs")
-
-
-@pytest.fixture
-def call(capsys):
-    def call(*arguments):
-        status = run(list(map(str, arguments)))
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -56,8 +45,8 @@ def change(path, **keys):
     path.write_text(json.dumps({**json.loads(path.read_text()), **keys}))
 
 
-def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, call):
-    status, out, _ = call("show", theirs / "ledger/checkpoint_3")
+def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, slop_code):
+    status, out, _ = slop_code("show", theirs / "ledger/checkpoint_3")
     assert status == 0
     assert out.splitlines()[:8] == [
         "ledger checkpoint_3",
@@ -72,33 +61,33 @@ def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, call):
     ]
     assert "ERROR Error test_checkpoint_3.py::test_audits: AssertionError" in out
     assert f"warning: {NOT_RECORDED}" in out
-    _, test, _ = call("show", theirs / "ledger/checkpoint_3", "test_closes")
+    _, test, _ = slop_code("show", theirs / "ledger/checkpoint_3", "test_closes")
     assert "assert 'wrong" in test
     assert "rerun" not in test
 
 
-def test_show_takes_the_agents_work_from_the_lines_where_no_other_file_has_it(theirs, call):
+def test_show_takes_the_agents_work_from_the_lines_where_no_other_file_has_it(theirs, slop_code):
     (theirs / "ledger/checkpoint_3/inference_result.json").unlink()
-    _, out, _ = call("show", theirs / "ledger/checkpoint_3")
+    _, out, _ = slop_code("show", theirs / "ledger/checkpoint_3")
     assert "; cost $0.81, 2,707 output tokens, 3 min 30 s" in out
     (theirs / "checkpoint_results.jsonl").unlink()
-    _, out, _ = call("show", theirs / "ledger/checkpoint_3")
+    _, out, _ = slop_code("show", theirs / "ledger/checkpoint_3")
     assert "thinking high\n" in out
 
 
-def test_show_escapes_what_the_files_say(theirs, call):
+def test_show_escapes_what_the_files_say(theirs, slop_code):
     folder = theirs / "ledger/checkpoint_3"
     tests = {f"{HOSTILE}-Core": {"passed": [], "failed": [f"test_{HOSTILE}"], "skipped": []}}
     change(folder / "evaluation.json", problem_name=HOSTILE, tests=tests)
     (theirs / "config.yaml").write_text(json.dumps({"model": {"name": HOSTILE}, "prompt": HOSTILE}))
     for arguments in ((), ("-v",), ("--json",)):
-        status, out, _ = call("show", folder, *arguments)
+        status, out, _ = slop_code("show", folder, *arguments)
         assert status == 0
         assert not set(HOSTILE) & set(out.replace("\n", "")) - set("]0;owned")
 
 
-def test_verify_cannot_prove_such_a_result_and_says_what_it_checked(theirs, call):
-    status, out, _ = call("verify", theirs)
+def test_verify_cannot_prove_such_a_result_and_says_what_it_checked(theirs, slop_code):
+    status, out, _ = slop_code("verify", theirs)
     assert status == 2
     assert out.count("its counts follow from its tests, but there is no evidence to grade again") == len(LABELS)
     assert out.splitlines()[-1] == f"0 of {len(LABELS)} results verified"
@@ -112,56 +101,56 @@ def test_verify_cannot_prove_such_a_result_and_says_what_it_checked(theirs, call
         ({"pass_counts": {"Core": False, "Regression": 2}}, "pass_counts.Core: false, but 0"),
     ],
 )
-def test_verify_finds_counts_that_do_not_follow_from_the_tests(theirs, call, keys, finding):
+def test_verify_finds_counts_that_do_not_follow_from_the_tests(theirs, slop_code, keys, finding):
     change(theirs / "ledger/checkpoint_3/evaluation.json", **keys)
-    status, out, _ = call("verify", theirs / "ledger/checkpoint_3")
+    status, out, _ = slop_code("verify", theirs / "ledger/checkpoint_3")
     assert status == 1
     assert finding in out
     assert f"not checked: {NO_EVIDENCE}" in out
 
 
-def test_verify_finds_files_that_contradict_each_other(theirs, call):
+def test_verify_finds_files_that_contradict_each_other(theirs, slop_code):
     path = theirs / "ledger/checkpoint_3/evaluation/report.json"
     path.write_text(path.read_text().replace('"failed"', '"passed"'))
-    status, out, _ = call("verify", theirs / "ledger/checkpoint_3")
+    status, out, _ = slop_code("verify", theirs / "ledger/checkpoint_3")
     assert status == 1
     assert "test_checkpoint_1.py::test_books: failed in evaluation.json, but passed in report.json" in out
 
 
-def test_rerun_says_that_the_inputs_are_not_recorded(theirs, call):
-    status, _, err = call("rerun", theirs / "ledger/checkpoint_3")
+def test_rerun_says_that_the_inputs_are_not_recorded(theirs, slop_code):
+    status, _, err = slop_code("rerun", theirs / "ledger/checkpoint_3")
     assert status == 2
     assert "evaluated by the SlopCodeBench runner, so its inputs are not recorded; evaluate its run" in err
 
 
 @pytest.mark.parametrize("prefix", ["", "tests/", ".evaluation_tests/"])
-def test_compare_matches_their_tests_with_ours(tmp_path, ours, call, prefix):
+def test_compare_matches_their_tests_with_ours(tmp_path, ours, slop_code, prefix):
     theirs = write_scb_run(tmp_path / "again", prefix=prefix)
-    status, out, _ = call("compare", theirs, ours)
+    status, out, _ = slop_code("compare", theirs, ours)
     assert status == 0
     assert "warning: again: evaluated by the SlopCodeBench runner; submissions, tests, environment and" in out
     assert out.splitlines()[-1] == "ours passes as many checkpoints as again (all-cases): no test differs"
 
 
-def test_compare_names_the_tests_that_differ(theirs, ours, call, tmp_path):
+def test_compare_names_the_tests_that_differ(theirs, ours, slop_code, tmp_path):
     path = theirs / "calendar/checkpoint_2/evaluation.json"
     tests = json.loads(path.read_text())["tests"]
     tests["checkpoint_2-Core"] = {"passed": [], "failed": ["test_moves"], "skipped": []}
     change(path, tests=tests)
     page = tmp_path / "page.html"
-    status, out, _ = call("compare", theirs, ours, "-o", page)
+    status, out, _ = slop_code("compare", theirs, ours, "-o", page)
     assert status == 0
     assert "checkpoint calendar/checkpoint_2: NOT PASSED -> PASSED" in out
     assert "calendar/checkpoint_2 test_checkpoint_2.py::test_moves" in out
     assert page.exists()
-    status, _, _ = call("compare", ours, theirs)
+    status, _, _ = slop_code("compare", ours, theirs)
     assert status == 1
 
 
 @pytest.mark.parametrize("name", ["junit", "ctrf", "csv", "markdown"])
-def test_every_export_has_their_tests(theirs, call, tmp_path, name):
+def test_every_export_has_their_tests(theirs, slop_code, tmp_path, name):
     out = tmp_path / "exported"
-    status, _, _ = call("export", theirs, "--format", name, "-o", out)
+    status, _, _ = slop_code("export", theirs, "--format", name, "-o", out)
     text = out.read_text()
     assert status == 0
     assert "test_audits" in text
@@ -173,8 +162,8 @@ def test_every_export_has_their_tests(theirs, call, tmp_path, name):
         assert "not recorded" in text
 
 
-def test_the_report_has_the_agent_and_says_what_is_not_recorded(theirs, call, tmp_path):
-    status, _, _ = call("report", theirs, "-o", tmp_path / "report.html")
+def test_the_report_has_the_agent_and_says_what_is_not_recorded(theirs, slop_code, tmp_path):
+    status, _, _ = slop_code("report", theirs, "-o", tmp_path / "report.html")
     assert status == 0
     data, _ = report_data(read_runs([theirs]), ["all-cases"])
     (shown,) = data["runs"]
@@ -195,7 +184,7 @@ def test_a_run_has_its_checkpoints_in_order_with_verdicts_and_changes(theirs):
     assert found[0].line.agent.cost == 0.33
 
 
-def test_failed_and_missing_evaluations_are_checkpoints_without_a_verdict(tmp_path, call):
+def test_failed_and_missing_evaluations_are_checkpoints_without_a_verdict(tmp_path, slop_code):
     folder = write_scb_run(tmp_path / "run", failed=["ledger/checkpoint_1"], unevaluated=["ledger/checkpoint_3"])
     shutil.rmtree(folder / "router/checkpoint_2")
     states = {f"{entry.line.problem}/{entry.line.checkpoint}": entry.line for entry in entries(folder)}
@@ -204,7 +193,7 @@ def test_failed_and_missing_evaluations_are_checkpoints_without_a_verdict(tmp_pa
     assert states["ledger/checkpoint_3"].state == states["router/checkpoint_2"].state == "not_evaluated"
     assert "no evaluation.json" in states["router/checkpoint_2"].reason
     assert states["router/checkpoint_2"].agent.output == states["ledger/checkpoint_3"].agent.output - 900
-    status, _, _ = call("report", folder, "-o", tmp_path / "report.html")
+    status, _, _ = slop_code("report", folder, "-o", tmp_path / "report.html")
     assert status == 0
 
 
@@ -243,22 +232,22 @@ def test_lines_that_cannot_be_read_are_left_out(theirs, junk):
     assert [f"{entry.line.problem}/{entry.line.checkpoint}" for entry in entries(theirs)] == LABELS
 
 
-def test_damaged_lines_of_ours_stay_an_error(theirs, call, tmp_path):
+def test_damaged_lines_of_ours_stay_an_error(theirs, slop_code, tmp_path):
     (theirs / "checkpoint_results.jsonl").write_text('{"run": "x", "problem": "p", "checkpoint": "c", "idx": 1}\n')
-    status, _, err = call("report", theirs, "-o", tmp_path / "report.html")
+    status, _, err = slop_code("report", theirs, "-o", tmp_path / "report.html")
     assert status == 2
     assert "checkpoint_results.jsonl:1:" in err
 
 
 @pytest.mark.e2e
 @pytest.mark.proof
-def test_a_run_evaluated_here_agrees_with_theirs_test_by_test(tmp_path, cache, call):
+def test_a_run_evaluated_here_agrees_with_theirs_test_by_test(tmp_path, cache, slop_code):
     theirs = write_scb_run(tmp_path / "theirs", problems_dir=tmp_path / "problems")
     ours = shutil.copytree(theirs, tmp_path / "ours", ignore=shutil.ignore_patterns("evaluation*", "*.jsonl"))
-    status, out, err = call("eval", ours, "--problems-dir", tmp_path / "problems")
+    status, out, err = slop_code("eval", ours, "--problems-dir", tmp_path / "problems")
     assert status == 1, err
     assert "agent: example-model, example_agent 2.0.51, " in out
-    status, out, _ = call("compare", theirs, ours)
+    status, out, _ = slop_code("compare", theirs, ours)
     assert (status, out.splitlines()[-1]) == (
         0,
         "ours passes as many checkpoints as theirs (all-cases): no test differs",
