@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
 from slop_code.evaluation.result_files.foreign_files import LINES_FILE as LINES_FILE
 from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE as SUMMARY_FILE
+from slop_code.evaluation.result_files.origin import origin_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 SNAPSHOT = "snapshot"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
@@ -45,6 +46,12 @@ def check_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: {fact}; give the folder that holds {LAYOUT}")
     if SNAPSHOT in folder.resolve().parts:
         raise UsageError(f"{folder}: lies in a snapshot, where nothing is ever written; give the folder that holds it")
+
+
+def stored_snapshot(folder: Path) -> Path:
+    """The snapshot of the result in `folder`: beside it or, in a mirrored tree, where the run has it."""
+    own, remembered = folder / SNAPSHOT, origin_in([folder]).snapshot
+    return own if own.is_dir() or remembered is None else Path(remembered)
 
 
 def names_in(folder: Path) -> list[str]:

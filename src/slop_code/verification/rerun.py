@@ -16,7 +16,7 @@ from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import environment_in
 from slop_code.runs.job_records import Submission
 from slop_code.runs.read_results import LEVELS
-from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT, stored_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +44,7 @@ def submission_of(stored: CorrectnessResults, folder: Path, given: RerunInputs) 
     """The submission of a result in `folder`. Named inputs come before those of its origin."""
     above = folder.resolve().parent
     origin = origin_in([folder, above, above.parent])
-    own = folder / SNAPSHOT
-    code = given.snapshot or (own if own.is_dir() or origin.snapshot is None else Path(origin.snapshot))
+    code = given.snapshot or stored_snapshot(folder)
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")

@@ -12,7 +12,7 @@ from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snaps
 from slop_code.quality.sources import IN_TOOL_FOLDER
 from slop_code.reporting.html.page_texts import escaped, name_of, short
 from slop_code.reporting.text import plural
-from slop_code.runs.run_layout import SNAPSHOT
+from slop_code.runs.run_layout import stored_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ class CodeHistory:
         if self.last is None or self.last.problem != line.problem:
             self.last, self.files, self.judged = None, None, None
         before = self._before(line)
-        files = read_snapshot(entry.folder / SNAPSHOT) if entry.folder is not None else None
+        files = read_snapshot(stored_snapshot(entry.folder)) if entry.folder is not None else None
         changes = broke = None
         if files is not None:
             changes = None if before is None else compared(before, files, steps)

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.evaluation.report import SIZE_LIMIT
 from slop_code.evaluation.result_files.foreign_files import kept_name
-from slop_code.evaluation.result_files.origin import origin_in
 from slop_code.reporting.text import file_safe
-from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, stored_snapshot
 from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, RESULT_SUMMARY_FILE, mapping, read_json
 from slop_code.runs.scb.scb_lines import MAX_FILE_BYTES as MAX_LINES_FILE_BYTES
 from slop_code.runs.scb.scb_lines import MAX_LINES, OWN_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 MAX_COLUMNS = 500
 MAX_NUMBER = 2**63
@@ -40,10 +39,7 @@ ColumnsByCheckpoint = dict[tuple[Any, Any], dict[str, Any]]
 
 def source_checkpoint(folder: Path) -> Path:
     """The checkpoint of the run, where `folder` is that of a result in a mirrored tree; else `folder`."""
-    if (folder / SNAPSHOT).exists():
-        return folder
-    snapshot = origin_in([folder]).snapshot
-    source = Path(snapshot).parent if snapshot else folder
+    source = stored_snapshot(folder).parent
     return source if source.parts[-2:] == folder.absolute().parts[-2:] else folder
 
 

@@ -28,7 +28,7 @@ from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versio
 from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
 from slop_code.reporting.exporters.scb.exported_summary import result_document
 from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns, quality_columns
-from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT
+from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT, stored_snapshot
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
     INFERENCE_FILE,
@@ -143,7 +143,7 @@ class _RunExport:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
         run = self.run.folder if source == stored else source.parent.parent
         carried = self._carried(run).get((line.problem, line.checkpoint), {})
-        changes = {} if "lines_added" in carried else self.snapshots.next(line, source)
+        changes = {} if "lines_added" in carried else self.snapshots.next(line, stored_snapshot(stored))
         known = {**quality_columns(stored), **changes, **carried, "path": path}
         return columns_of(entry, counts, skips, identity, known)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from slop_code.errors import ResultError
 from slop_code.quality.quality_record import Quality
 from slop_code.quality.snapshot_diff import changes_between
-from slop_code.runs.run_layout import SNAPSHOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,14 +47,14 @@ class SnapshotColumns:
     snapshot: Path | None = None
     """Of the last checkpoint."""
 
-    def next(self, line: CheckpointLine, folder: Path) -> dict[str, Any]:
-        """`folder`: of the checkpoint, with its snapshot. Empty where a snapshot is missing or cannot be counted."""
+    def next(self, line: CheckpointLine, snapshot: Path) -> dict[str, Any]:
+        """Empty where a snapshot is missing or cannot be counted."""
         follows = self.last is not None and (self.last.problem, self.last.order + 1) == (line.problem, line.order)
         before = self.snapshot if follows else None
-        self.last, self.snapshot = line, folder / SNAPSHOT
+        self.last, self.snapshot = line, snapshot
         if before is None and line.order != 1:
             return {}
-        changes = changes_between(before, self.snapshot)
+        changes = changes_between(before, snapshot)
         if changes is None or changes.unread:
             return {}
         return {
