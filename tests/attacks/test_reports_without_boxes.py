@@ -7,7 +7,9 @@ from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.trial import slop_code_evaluator
 from tests.marks import in_proof
 
-REPORTS = {"ctrf-report.json", "exit.json", "pytest-report.json", "pytest.log", "roster.json", "stream.jsonl"}
+REPORTS = {
+    "ctrf-report.json", "exit.json", "inputs.json", "pytest-report.json", "pytest.log", "roster.json", "stream.jsonl",
+}  # fmt: skip
 CHEAT = """
 import os
 

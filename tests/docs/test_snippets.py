@@ -77,11 +77,11 @@ def script(todo: list[Step]) -> str:
 
 
 def normalise(output: str) -> str:
-    """The output without progress lines, addresses and durations."""
+    """The output without progress lines, addresses, durations and sizes."""
     kept = [line.rstrip() for line in output.splitlines() if not line.startswith("·")]
     text = re.sub(r"0x[0-9a-f]{6,}", "0x0", "\n".join(kept).strip())
     text = re.sub(r"\b\d+ min \d+ s\b", "0.0 s", text)  # on a busy machine
-    return re.sub(r"\d+\.\d+ ?(s|ms)\b", r"0.0\1", text) + "\n"
+    return re.sub(r"\d+\.\d+ ?(s|ms|MB)\b", r"0.0\1", text) + "\n"
 
 
 def matches(shown: str, printed: str) -> bool:
