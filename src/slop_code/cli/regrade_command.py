@@ -1,4 +1,4 @@
-"""`slop-code regrade`: stored runs against changed problems, and what changed for each test."""
+"""`slop-code regrade`: stored runs against changed problems, with the changes of each test."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _print_plan(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint],
 
     issues = evaluation.plan.issues
     if as_json:
-        rows = [{"label": each.submission.label, "action": each.action, "reason": each.reason} for each in planned]
+        rows = [{"label": each.submission.label, "outcome": each.outcome, "reason": each.reason} for each in planned]
         print_json({"checkpoints": rows, "issues": [{"label": each.label, "reason": each.reason} for each in issues]})
     else:
         print_lines(ResultConsole(), plan_lines(planned, issues))
