@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 
 import pytest
 
-from slop_code.cli.main import run
+from slop_code.cli import follow_action
+from slop_code.cli.main import parse, run
+from slop_code.errors import UsageError
 from slop_code.runs.run_layout import SUMMARY_FILE
 
 
@@ -24,6 +27,13 @@ def followed(world, monkeypatch):
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(world.folder / "cache"))
     monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", "problems")
     return folder
+
+
+@pytest.fixture
+def follow(followed, monkeypatch):
+    """`follow("-q eval monday")`: its exit status, with a clock by which every snapshot settles until the next look."""
+    monkeypatch.setattr(follow_action, "POLL_S", 0)
+    return lambda words: follow_action.follow(parse(f"{words} --follow".split()), itertools.count(step=10).__next__)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +54,7 @@ def followed(world, monkeypatch):
         (["nothing", "--follow", "--problems-dir", "gone"], "there is no such folder of problems"),
         (["nothing", "--follow", "-e", "gone.yaml"], "gone.yaml"),
         (["monday", "--follow", "--problem", "gone"], "no problem 'gone' in monday"),
-        (["cache", "--follow", "--settle", "1"], "nothing to evaluate"),
+        (["cache", "--follow"], "nothing to evaluate"),
     ],
 )
 def test_wrong_use_is_refused_before_anything_is_written(followed, capsys, arguments, message):
@@ -55,13 +65,12 @@ def test_wrong_use_is_refused_before_anything_is_written(followed, capsys, argum
     assert not (followed / SUMMARY_FILE).exists()
 
 
-@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("arguments", "status", "stopped"),
-    [([], 1, False), (["--stop-at", "any"], 1, False), (["--stop-at", "strict"], 4, True)],
+    [("", 1, False), ("--stop-at any", 1, False), ("--stop-at strict", 4, True)],
 )
-def test_a_run_that_has_ended_is_concluded(followed, capsys, arguments, status, stopped):
-    assert run(["eval", "monday", "--follow", "--settle", "1", "--json", *arguments]) == status
+def test_a_run_that_has_ended_is_concluded(followed, follow, capsys, arguments, status, stopped):
+    assert follow(f"eval monday --json {arguments}") == status
     summary = json.loads(capsys.readouterr().out)
     assert summary["totals"]["checkpoints"]["evaluated"] == 2
     assert json.loads((followed / SUMMARY_FILE).read_text()) == summary
@@ -70,14 +79,12 @@ def test_a_run_that_has_ended_is_concluded(followed, capsys, arguments, status, 
         assert json.loads((followed / "stop.json").read_text())["checkpoint"] == "checkpoint_2"
 
 
-@pytest.mark.e2e
-def test_with_an_output_nothing_is_written_into_the_run(followed, capsys):
+def test_with_an_output_nothing_is_written_into_the_run(followed, follow, capsys):
     shutil.copytree(followed, "out", ignore=shutil.ignore_patterns("snapshot", "*.done"))
     for path in followed.rglob("evaluation.json"):
         path.unlink()
     before = sorted(followed.rglob("*"))
-    arguments = ["monday", "--follow", "--settle", "1", "-o", "out", "--stop-at", "strict", "--report", "report.html"]
-    assert run(["-q", "eval", *arguments]) == 4, capsys.readouterr().err
+    assert follow("-q eval monday -o out --stop-at strict --report report.html") == 4, capsys.readouterr().err
     assert sorted(followed.rglob("*")) == before
     assert json.loads((followed.parent / "out/stop.json").read_text())["checkpoint"] == "checkpoint_2"
     assert (followed.parent / "out" / SUMMARY_FILE).exists()
@@ -85,10 +92,9 @@ def test_with_an_output_nothing_is_written_into_the_run(followed, capsys):
     assert "waiting" not in capsys.readouterr().err
 
 
-@pytest.mark.e2e
-def test_without_stop_at_its_file_is_left_alone(followed, capsys):
+def test_without_stop_at_its_file_is_left_alone(followed, follow):
     (followed / "stop.json").write_text("of somebody else")
-    assert run(["eval", "monday", "--follow", "--settle", "1"]) == 1
+    assert follow("eval monday") == 1
     assert (followed / "stop.json").read_text() == "of somebody else"
-    assert run(["eval", "monday", "--follow", "--settle", "1", "--stop-at", "any"]) == 2
-    assert "not written by slop-code" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="not written by slop-code"):
+        follow("eval monday --stop-at any")

@@ -30,6 +30,8 @@ FLAGS = [
     ("eval-snapshot DIR -p P -c 1 --save-dir OUT", "eval-snapshot DIR -p P -c 1 -o OUT"),
     ("eval-snapshot DIR --problem-name P --checkpoint 1", "eval-snapshot DIR -p P -c 1"),
     ("eval-snapshot DIR -p P -c 1 --env-config FILE", "eval-snapshot DIR -p P -c 1 -e FILE"),
+    ("regrade RUN -proc 4 --save-dir OUT --env-config FILE", "regrade RUN -j 4 -o OUT -e FILE"),
+    ("metrics RUN -proc 4 --env-config FILE", "metrics RUN -j 4 -e FILE"),
     ("-v eval RUN", "eval RUN -v"),
     ("--debug eval RUN", "eval RUN -v"),
     ("--quiet eval RUN", "-q eval RUN"),

@@ -9,7 +9,7 @@ import pytest
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.scb.scb_evaluation import NOT_RECORDED
-from slop_code.verification.scb_check import NO_EVIDENCE
+from slop_code.verification.scb_result_check import NO_EVIDENCE
 from tests.scb_run import PROBLEMS, write_scb_run
 
 HOSTILE = "\x1b]0;owned\x07\r\u202e"
@@ -99,6 +99,7 @@ def test_verify_cannot_prove_such_a_result_and_says_what_it_checked(theirs, slop
         ({"pass_counts": {"Core": 1, "Regression": 2}}, "pass_counts.Core: 1, but 0 follows from its tests"),
         ({"total_counts": {"Core": 1, "Regression": 5, "Error": 1}}, "total_counts.Regression: 5, but 4 follows"),
         ({"pass_counts": {"Core": False, "Regression": 2}}, "pass_counts.Core: false, but 0"),
+        ({"pytest_exit_code": 0}, "pytest_exit_code: 0, but 1 follows from its tests"),
     ],
 )
 def test_verify_finds_counts_that_do_not_follow_from_the_tests(theirs, slop_code, keys, finding):

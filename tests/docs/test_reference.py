@@ -49,7 +49,7 @@ from slop_code.runs import (
 )
 from slop_code.runs import checkpoint_lines as lines
 from slop_code.runs import job_records as records
-from slop_code.runs.follow.completeness import RUN_MARKERS, SNAPSHOT_MARKERS
+from slop_code.runs.follow.completeness import RUN_DONE_FILES, SNAPSHOT_DONE_FILES
 from slop_code.runs.follow.stop_file import StopFile
 from slop_code.runs.scb import agent_facts
 from tests.docs.pages import ROOT, section, table_rows
@@ -142,8 +142,8 @@ def test_every_field_of_a_quality_record_is_explained(heading: str, model: type[
     assert list(table_rows(section("quality.md", heading))) == list(model.model_fields)
 
 
-def test_every_marker_is_explained() -> None:
-    assert set(table_rows(section("runs.md", "Markers"))) == {*SNAPSHOT_MARKERS, *RUN_MARKERS}
+def test_every_done_file_is_explained() -> None:
+    assert set(table_rows(section("runs.md", "Done files"))) == {*SNAPSHOT_DONE_FILES, *RUN_DONE_FILES}
 
 
 def test_every_format_and_column_is_explained() -> None:

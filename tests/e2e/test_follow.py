@@ -11,14 +11,17 @@ import threading
 
 import pytest
 
+from slop_code.cli.follow_action import POLL_S
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.summary import RunSummary
 from tests.e2e.test_hangs import processes
 
+SETTLE_S = 1
 LOOKS = 4
-"""Looks at the run that take longer together than the settle time of these tests."""
+"""Looks at the run, with at least a settle time between the first and the last of them."""
+assert (LOOKS - 1) * POLL_S > SETTLE_S
 
 AGENT = """
 import json, pathlib, sys
@@ -45,10 +48,10 @@ class Agent:
         self.process.stdin.flush()
         assert self.process.stdout.readline()
 
-    def snapshot(self, number, main, marker="snapshot.done"):
+    def snapshot(self, number, main, done_file="snapshot.done"):
         """The whole of it."""
         self.write(f"sums/checkpoint_{number}/snapshot/main.py", main)
-        self.write(f"sums/checkpoint_{number}/{marker}")
+        self.write(f"sums/checkpoint_{number}/{done_file}")
 
 
 @pytest.fixture
@@ -64,7 +67,7 @@ def follow(start, agent, fresh_cache):
     cache = fresh_cache("cache")
 
     def call(*arguments):
-        return start(cache, agent.run, "--follow", "--settle", 1, "-v", *arguments)
+        return start(cache, agent.run, "--follow", "--settle", SETTLE_S, "-v", *arguments)
 
     return call
 

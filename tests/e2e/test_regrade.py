@@ -54,7 +54,7 @@ def bytes_in(run):
 
 def changes(document, checkpoint):
     found = {item["checkpoint"]: item for run in document["runs"] for item in run["checkpoints"]}
-    return found[checkpoint]["how"], {test["test"]: test for test in found[checkpoint]["tests"]}
+    return found[checkpoint]["outcome"], {test["test"]: test for test in found[checkpoint]["tests"]}
 
 
 def test_changed_new_and_gone_tests_are_named_and_the_earlier_results_are_kept(sums, fresh_cache, slop, problems):
@@ -65,17 +65,17 @@ def test_changed_new_and_gone_tests_are_named_and_the_earlier_results_are_kept(s
     edit(folder / "test_checkpoint_2.py", '"-1\\n"', '"-2\\n"')
     edit(folder / "test_checkpoint_3.py", "def test_multiplies", "def test_times")
     status, plan = slop(cache, "regrade", run, "--dry-run")
-    actions = [item["action"] for item in plan["checkpoints"]]
-    assert (status, actions) == (0, ["unchanged", "evaluate again", "evaluate again"])
+    outcomes = [item["outcome"] for item in plan["checkpoints"]]
+    assert (status, outcomes) == (0, ["unchanged", "evaluated again", "evaluated again"])
     assert bytes_in(run) == before
 
     status, document = slop(cache, "regrade", run, "--label", "v1")
     assert status == 1
     assert changes(document, "checkpoint_1") == ("unchanged", {})
-    how, tests = changes(document, "checkpoint_3")
-    assert how == "evaluated again"
+    outcome, tests = changes(document, "checkpoint_3")
+    assert outcome == "evaluated again"
     assert {name: test["kinds"] for name, test in tests.items()} == {
-        "test_checkpoint_2.py::test_subtracts": ["changed", "verdict"],
+        "test_checkpoint_2.py::test_subtracts": ["changed", "status"],
         "test_checkpoint_3.py::test_multiplies": ["gone"],
         "test_checkpoint_3.py::test_times": ["new"],
     }
@@ -122,8 +122,8 @@ def test_changed_groups_are_graded_from_the_evidence_with_a_cache_in_which_nothi
     edit(config, "{sum: {group: Functionality", "{total: {group: Error")
     status, document = slop(nowhere, "regrade", run, "--label", "v1")
     assert status == 3  # the other checkpoints have no snapshot
-    how, tests = changes(document, "checkpoint_1")
-    assert how == "graded again"
+    outcome, tests = changes(document, "checkpoint_1")
+    assert outcome == "graded again"
     assert {name: test["kinds"] for name, test in tests.items()} == {"test_checkpoint_1.py::test_adds": ["group"]}
     stored = CorrectnessResults.load(run / "sums/checkpoint_1/evaluation.json")
     assert stored.total_counts == {"Core": 1, "Functionality": 0, "Error": 1, "Regression": 0}
@@ -182,8 +182,8 @@ def test_a_regrade_that_was_killed_loses_nothing_and_is_completed(sums, fresh_ca
     assert bytes_in(label) == before
     assert json.loads((label / "regrade.json").read_text())["finished"]
     for checkpoint in sums.checkpoints:
-        how, tests = changes(document, checkpoint)
-        assert how == "evaluated again"
+        outcome, tests = changes(document, checkpoint)
+        assert outcome == "evaluated again"
         assert tests["test_checkpoint_1.py::test_adds"]["kinds"] == ["changed"]
         now = CorrectnessResults.load(run / "sums" / checkpoint / "evaluation.json")
         assert set(statuses(now).values()) == {"passed"}

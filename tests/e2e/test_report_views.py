@@ -56,8 +56,8 @@ def test_regrades_are_named_with_their_tests(written, tmp_path):
     """Names and reasons of a run folder are hostile text."""
     old, new = (TestState(status=status, group="Core") for status in ("passed", "failed"))
     hostile = "test_x.py::<img src=x onerror=alert(1)>"
-    changed = RegradedTest(test=hostile, kinds=["changed", "verdict"], why=["its code changed"], old=old, new=new)
-    entry = RegradedCheckpoint(problem="words", checkpoint="checkpoint_1", how="evaluated again", tests=[changed])
+    changed = RegradedTest(test=hostile, kinds=["changed", "status"], why=["its code changed"], old=old, new=new)
+    entry = RegradedCheckpoint(problem="words", checkpoint="checkpoint_1", outcome="evaluated again", tests=[changed])
     record = RegradeRecord(label="v1", finished=True, slop_code="0", checkpoints=[entry])
     record.save(tmp_path / "run/.slop-code/earlier/v1")
     page = written({"words": BREAKS})

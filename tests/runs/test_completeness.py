@@ -1,4 +1,4 @@
-"""Completeness of snapshots: markers, and stamps that stay the same for the settle time."""
+"""Completeness of snapshots: done files, and stamps that stay the same for the settle time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.runs.follow.completeness import (
     CHANGING,
-    NO_MARKER,
+    NO_DONE_FILE,
     NOT_SETTLED,
     Stamps,
     WatchedSnapshot,
@@ -18,20 +18,20 @@ from slop_code.runs.follow.completeness import (
 
 
 @pytest.mark.parametrize(
-    ("tree", "markers", "age", "reason"),
+    ("tree", "done_files", "age", "reason"),
     [
         ("a", "m", 2.0, None),
         ("a", "m", 100.0, None),
         ("a", "m", 1.9, NOT_SETTLED),
         ("a", "m", 0.0, NOT_SETTLED),
         (None, "m", 100.0, CHANGING),
-        ("a", None, 100.0, NO_MARKER),
-        ("a", None, 0.0, NO_MARKER),
-        (None, None, 100.0, NO_MARKER),
+        ("a", None, 100.0, NO_DONE_FILE),
+        ("a", None, 0.0, NO_DONE_FILE),
+        (None, None, 100.0, NO_DONE_FILE),
     ],
 )
-def test_a_snapshot_is_complete_with_a_marker_and_after_the_settle_time(tree, markers, age, reason):
-    watched = WatchedSnapshot(Stamps(tree, markers), since=50.0)
+def test_a_snapshot_is_complete_with_a_done_file_and_after_the_settle_time(tree, done_files, age, reason):
+    watched = WatchedSnapshot(Stamps(tree, done_files), since=50.0)
     assert watched.incomplete_reason(50.0 + age, settle_s=2.0) == reason
 
 
@@ -121,7 +121,7 @@ def test_a_snapshot_beyond_the_limits_is_complete_all_the_same(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "marked"),
+    ("name", "kind", "done"),
     [
         ("inference_result.json", "file", True),
         ("snapshot.done", "file", True),
@@ -131,17 +131,17 @@ def test_a_snapshot_beyond_the_limits_is_complete_all_the_same(tmp_path):
         ("snapshot/snapshot.done", "file", False),
     ],
 )
-def test_markers_are_regular_files_beside_the_snapshot(snapshot, name, kind, marked):
+def test_done_files_are_regular_files_beside_the_snapshot(snapshot, name, kind, done):
     path = snapshot.parent / name
     {"file": path.touch, "folder": path.mkdir, "link": lambda: path.symlink_to("snapshot/main.py")}[kind]()
-    assert (Stamps.of(snapshot).markers is not None) == marked
+    assert (Stamps.of(snapshot).done_files is not None) == done
 
 
 @pytest.mark.parametrize(
     ("names", "ended"),
     [([], False), (["result.json"], True), (["run.done"], True), (["summary.json", "words"], False)],
 )
-def test_a_run_ends_with_its_result_or_a_marker(tmp_path, names, ended):
+def test_a_run_ends_with_its_result_or_a_done_file(tmp_path, names, ended):
     for name in names:
         (tmp_path / name).touch()
     assert has_run_ended(tmp_path) == ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.runs.follow.completeness import NO_MARKER, NOT_SETTLED
+from slop_code.runs.follow.completeness import NO_DONE_FILE, NOT_SETTLED
 from slop_code.runs.follow.follower import Follower
 
 
@@ -32,7 +32,7 @@ def run(world):
     return world.run(snapshots={"words": ["a", "b"]})
 
 
-def mark(run, number):
+def finish(run, number):
     (run / f"words/checkpoint_{number}/snapshot.done").touch()
 
 
@@ -44,19 +44,19 @@ def look(world, follower):
 
 
 def test_a_snapshot_is_held_back_until_it_is_complete(world, run, follower, clock):
-    mark(run, 1)
-    assert look(world, follower)[1:] == ([], [NOT_SETTLED, NO_MARKER])
+    finish(run, 1)
+    assert look(world, follower)[1:] == ([], [NOT_SETTLED, NO_DONE_FILE])
     assert follower.settling
     clock.now += 2
     held, complete, reasons = look(world, follower)
-    assert (complete, reasons) == (["1"], [NO_MARKER])
+    assert (complete, reasons) == (["1"], [NO_DONE_FILE])
     assert not follower.settling
     assert held.issues[0].checkpoint == "checkpoint_2"
     assert follower.has_new(held)
 
 
 def test_an_evaluated_snapshot_is_new_again_when_it_changes(world, run, follower, clock):
-    mark(run, 1)
+    finish(run, 1)
     look(world, follower)
     clock.now += 2
     held, *_ = look(world, follower)
@@ -80,7 +80,7 @@ def test_an_evaluated_snapshot_is_new_again_when_it_changes(world, run, follower
 
 
 def test_a_change_during_the_evaluation_makes_it_new_again(world, run, follower, clock):
-    mark(run, 1)
+    finish(run, 1)
     look(world, follower)
     clock.now += 2
     held, *_ = look(world, follower)
@@ -91,10 +91,10 @@ def test_a_change_during_the_evaluation_makes_it_new_again(world, run, follower,
     assert follower.has_new(look(world, follower)[0])
 
 
-def test_a_marker_that_comes_late_starts_the_settle_time(world, run, follower, clock):
+def test_a_done_file_that_comes_late_starts_the_settle_time(world, run, follower, clock):
     look(world, follower)
     clock.now += 50
-    mark(run, 1)
+    finish(run, 1)
     assert look(world, follower)[1] == []
     clock.now += 2
     assert look(world, follower)[1] == ["1"]

@@ -7,11 +7,12 @@ import pytest
 import slop_code
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.scb.load_result import is_scb, load_result
 from slop_code.runs.scb.scb_evaluation import MAX_KEYS, REQUIRED
-from slop_code.runs.scb.scb_report import MAX_NAME_LENGTH, MAX_TESTS
+from slop_code.runs.scb.scb_report import MAX_NAME_LENGTH, MAX_TESTS, ReportedTests
 from tests.factories import result, statuses
 from tests.scb_run import PROBLEMS, SKIP_REASON, expected_statuses, write_scb_run
 
@@ -155,6 +156,9 @@ def test_the_same_id_in_two_files_of_a_checkpoint_is_matched_by_status(folder):
         ({"pytest_exit_code": 10**50}, "which is neither 0 nor 1"),
         ({"pytest_exit_code": True}, "exit code none"),
         ({"tests": {}}, "recorded no test"),
+        ({"pytest_collected": 8}, "1 of the 8 tests that pytest collected have no result"),
+        ({"pytest_collected": None}, "did not record how many tests"),
+        ({"pytest_collected": 10**50}, "did not record how many tests"),
     ],
 )
 def test_an_infrastructure_failure_there_is_no_verdict_here(folder, keys, reason):
@@ -164,6 +168,53 @@ def test_an_infrastructure_failure_there_is_no_verdict_here(folder, keys, reason
     assert reason in results.infrastructure_failure_reason
     assert not results.passes("any")
     assert CheckpointFacts.of(results).state == "infrastructure_failure"
+
+
+@pytest.mark.parametrize("report", [True, False])
+def test_a_result_that_lost_tests_never_passes(tmp_path, report):
+    folder = write_scb_run(tmp_path / "run") / "calendar/checkpoint_1"
+    if not report:
+        (folder / "evaluation/report.json").unlink()
+    assert load_result(folder / "evaluation.json").passes()
+    results = load_result(change(folder, pytest_collected=4))
+    assert not results.passes()
+    assert not results.passes("any")
+
+
+@pytest.mark.parametrize(
+    ("keys", "warning"),
+    [
+        ({"pytest_exit_code": 0}, "pytest's exit code is 0, and 1 follows from the tests"),
+        ({"pytest_exit_code": 1, **listed(["test_x"])}, "pytest's exit code is 1, and 0 follows from the tests"),
+        ({"pytest_collected": 2}, "pytest collected 2 tests, and 7 have a result"),
+    ],
+)
+def test_what_pytest_said_is_compared_with_the_tests(folder, keys, warning):
+    if "tests" in keys:
+        (folder / "evaluation/report.json").unlink()
+    assert warning not in load_result(folder / "evaluation.json").warnings
+    assert warning in load_result(change(folder, **keys)).warnings
+
+
+class CountedStatus(str):
+    """A status that counts how often it is compared."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+    comparisons = 0
+
+    def __eq__(self, other):
+        CountedStatus.comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_many_tests_of_the_same_id_are_matched_in_a_few_steps_each():
+    count = 200
+    reported = [RawTest("test_checkpoint_1.py::test_x", CountedStatus("failed"), 0.0) for _ in range(count)]
+    pool = ReportedTests(reported, {"checkpoint_1"})
+    assert all(pool.take("checkpoint_1", "test_x", "passed") for _ in range(count))
+    assert pool.take("checkpoint_1", "test_x", "passed") is None
+    assert CountedStatus.comparisons <= 5 * count
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from slop_code.evaluation.staging import inputs_of
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.verification.regrade.earlier_results import EARLIER, EarlierResults, check_label, label_for, records_of
 from slop_code.verification.regrade.input_changes import ALL_TESTS, OUTSIDE_TESTS, OWN_CODE, OWN_FILE, InputChanges
-from slop_code.verification.regrade.regrade_record import How, RegradedCheckpoint, RegradeRecord
+from slop_code.verification.regrade.regrade_record import RegradedCheckpoint, RegradeOutcome, RegradeRecord
 from slop_code.verification.regrade.test_changes import FLAKY, OTHER_RULES, changed_tests, verdict_changes
 from tests.factories import case, result
 
@@ -96,10 +96,10 @@ def test_the_reasons_of_a_test_are_what_it_uses(edited, files, keys, test_a, tes
         (case(), case(), []),
         (None, case(), ["new"]),
         (case(), None, ["gone"]),
-        (case(), case(status="failed"), ["verdict"]),
+        (case(), case(status="failed"), ["status"]),
         (case(), case(group_type="Error"), ["group"]),
         (case(), case(markers=["quarantined"]), ["group"]),
-        (case(), case(status="failed", group_type="Error"), ["verdict", "group"]),
+        (case(), case(status="failed", group_type="Error"), ["status", "group"]),
     ],
 )
 def test_kinds_of_changes(old, new, kinds):
@@ -121,7 +121,7 @@ def test_kinds_of_changes(old, new, kinds):
         ({}, {"evaluation_version": "other"}, [OTHER_RULES]),
     ],
 )
-def test_another_verdict_names_everything_that_may_be_the_cause(digests, provenance, why):
+def test_another_status_names_everything_that_may_be_the_cause(digests, provenance, why):
     old, new = result("+"), result("-", digests=digests, provenance=provenance)
     (change,) = changed_tests(old, new, None)
     assert change.why == why
@@ -198,7 +198,12 @@ def test_a_record_loads_back_equal(tmp_path):
     changes = changed_tests(result("+"), result("-s"), None)
     verdicts = verdict_changes(result("+"), result("-s"))
     checkpoint = RegradedCheckpoint(
-        problem="words", checkpoint="checkpoint_1", how=How.GRADED, reason="x", verdicts=verdicts, tests=changes
+        problem="words",
+        checkpoint="checkpoint_1",
+        outcome=RegradeOutcome.GRADED,
+        reason="x",
+        verdicts=verdicts,
+        tests=changes,
     )
     record = RegradeRecord(label="v1", finished=True, slop_code="0", checkpoints=[checkpoint])
     record.save(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,16 @@ from slop_code.cli.shared_options import (
     SNAPSHOT,
     add_environment,
     add_exit_zero,
+    add_live_progress,
     add_output,
     add_policy,
+    add_problem_names,
     add_problems_dir,
     add_replace,
+    add_retries,
     add_selection,
     add_snapshot_dir,
+    add_workers,
     parsed_policy,
     whole_number,
 )
@@ -24,6 +27,8 @@ from slop_code.errors import UsageError
 from slop_code.runs.follow.completeness import SETTLE_S
 
 if TYPE_CHECKING:
+    import argparse
+
     from slop_code.cli.shared_options import Commands
 
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
@@ -48,7 +53,7 @@ def _add_eval(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help=f"folder with {LAYOUT}")
-    option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
+    add_problem_names(parser)
     option(
         "--samples",
         action="store_true",
@@ -135,22 +140,11 @@ def _add_results(parser: argparse.ArgumentParser, output_help: str) -> None:
 
 def _add_execution(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
-    workers = whole_number(1, 1024)
-    option(
-        "-j",
-        "--num-workers",
-        "-proc",
-        type=workers,
-        metavar="N",
-        help="evaluations at a time (default: one per processor)",
-    )
+    add_workers(parser)
     option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
     option("--metrics", action="store_true", help="measure code quality after the verdicts; see slop-code metrics")
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
-    retries = whole_number(0, 1000)
-    option(
-        "--retries", type=retries, default=2, metavar="N", help="retries after an infrastructure failure (default: 2)"
-    )
+    add_retries(parser)
     option("--shard", metavar="I/N", help="evaluate only every N-th job, starting with the I-th; then use merge")
     option(
         "--executor",
@@ -159,11 +153,7 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
         help="threads, ray, or the name of an executor from an installed package (default: threads)",
     )
     option("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: $RAY_ADDRESS)")
-    option(
-        "--live-progress",
-        action=argparse.BooleanOptionalAction,
-        help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
-    )
+    add_live_progress(parser)
 
 
 def run_eval(arguments: argparse.Namespace) -> int:

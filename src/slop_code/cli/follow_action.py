@@ -1,4 +1,4 @@
-"""Action of `slop-code eval --follow`: evaluates the snapshots of a run while an agent still works on it."""
+"""Action of `slop-code eval --follow`: evaluation of the snapshots of a run while an agent still works on it."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
     from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
@@ -48,7 +49,8 @@ MAX_SETTLING_S = 60
 """Time that snapshots have to become complete after the end of the run."""
 
 
-def follow(arguments: argparse.Namespace) -> int:
+def follow(arguments: argparse.Namespace, clock: Callable[[], float] = time.monotonic) -> int:
+    """`clock`: that of the settle time."""
     from slop_code.reporting.html.run_page import check_page
 
     _check_options(arguments)
@@ -57,7 +59,7 @@ def follow(arguments: argparse.Namespace) -> int:
     check_problems_folder(arguments.problems_dir)
     if arguments.report is not None:
         check_page(arguments.report)
-    followed = _FollowedRun(arguments, settings)
+    followed = _FollowedRun(arguments, settings, Follower(arguments.settle, clock))
     if arguments.stop_at is not None:
         remove_stop_file(followed.output)
     return followed.run()
@@ -81,7 +83,7 @@ def _check_options(arguments: argparse.Namespace) -> None:
 class _FollowedRun:
     arguments: argparse.Namespace
     settings: RunSettings
-    follower: Follower = field(init=False)
+    follower: Follower
     control: RunControl = field(default_factory=RunControl)
     stop: StopFile | None = None
     """The checkpoint that did not reach the policy of --stop-at."""
@@ -92,7 +94,6 @@ class _FollowedRun:
     printed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.follower = Follower(self.arguments.settle)
         self.settings = replace(self.settings, unchanged=self.follower.is_unchanged)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,8 @@ def run_with_progress(
 
     plan, steps = evaluation.plan, _LongSteps(quiet=arguments.quiet)
     live = sys.stderr.isatty() if arguments.live_progress is None else arguments.live_progress
-    stream = NullStream() if arguments.quiet else None
-    with evaluation.executor(steps) as executor:
+    with open(os.devnull, "w") as nowhere, evaluation.executor(steps) as executor:
+        stream = nowhere if arguments.quiet else None
         part = bool(evaluation.settings.pytest_args)
         tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy, part=part)
         with RunProgress(tracker, len(plan.up_to_date), live=live and not stream, stream=stream) as progress:
@@ -49,13 +49,6 @@ def run_with_progress(
                     else:
                         progress.finished(event)
                         finished(event)
-
-
-class NullStream(io.StringIO):
-    """A stream that drops what is written."""
-
-    def write(self, text: str, /) -> int:
-        return len(text)
 
 
 class _LongSteps:

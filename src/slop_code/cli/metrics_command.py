@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress, print_step
-from slop_code.cli.shared_options import add_environment, whole_number
+from slop_code.cli.shared_options import add_environment, add_workers
 from slop_code.runs.run_layout import natural_order
 
 if TYPE_CHECKING:
@@ -35,13 +35,7 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run, or a part of one")
-    option(
-        "-j",
-        "--num-workers",
-        type=whole_number(1, 1024),
-        metavar="N",
-        help="snapshots at a time (default: one per processor)",
-    )
+    add_workers(parser, "snapshots")
     add_environment(parser, "local")
     option("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -1,8 +1,7 @@
-"""`slop-code regrade`: stored runs against changed problems, and what changed for each test."""
+"""`slop-code regrade`: stored runs against changed problems, with the changes of each test."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shlex
 from pathlib import Path
@@ -10,9 +9,19 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_step
-from slop_code.cli.shared_options import add_environment, add_problems_dir, add_snapshot_dir, whole_number
+from slop_code.cli.shared_options import (
+    add_environment,
+    add_live_progress,
+    add_output,
+    add_problem_names,
+    add_problems_dir,
+    add_retries,
+    add_snapshot_dir,
+    add_workers,
+)
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping, Sequence
 
     from slop_code.cli.shared_options import Commands
@@ -47,23 +56,16 @@ def add_to(commands: Commands) -> None:
         metavar="NAME",
         help="name for the earlier results (default: the time, or that of an interrupted regrade)",
     )
-    option("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
-    option("-o", "--output", metavar="OUT", type=Path, help="folder of the results, where slop-code eval had -o OUT")
+    add_problem_names(parser)
+    add_output(parser, "folder of the results, where slop-code eval had -o OUT")
     add_snapshot_dir(parser)
     add_problems_dir(parser, second="else as in the last evaluation, ")
     add_environment(parser, "environment.yaml of the run or the problem, else local")
-    workers, retries = whole_number(1, 1024), whole_number(0, 1000)
-    option("-j", "--num-workers", type=workers, metavar="N", help="evaluations at a time (default: one per processor)")
-    option(
-        "--retries", type=retries, default=2, metavar="N", help="retries after an infrastructure failure (default: 2)"
-    )
+    add_workers(parser)
+    add_retries(parser)
     option("--dry-run", action="store_true", help="show what would be graded or evaluated again and why, and exit")
     option("--json", action="store_true", help="print the changes as JSON")
-    option(
-        "--live-progress",
-        action=argparse.BooleanOptionalAction,
-        help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
-    )
+    add_live_progress(parser)
     parser.set_defaults(run=run)
 
 
@@ -146,7 +148,7 @@ def _print_plan(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint],
 
     issues = evaluation.plan.issues
     if as_json:
-        rows = [{"label": each.submission.label, "action": each.action, "reason": each.reason} for each in planned]
+        rows = [{"label": each.submission.label, "outcome": each.outcome, "reason": each.reason} for each in planned]
         print_json({"checkpoints": rows, "issues": [{"label": each.label, "reason": each.reason} for each in issues]})
     else:
         print_lines(ResultConsole(), plan_lines(planned, issues))

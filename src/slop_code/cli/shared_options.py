@@ -60,6 +60,28 @@ def add_output(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("-o", "--output", "--save-dir", metavar="OUT", type=Path, help=text)
 
 
+def add_problem_names(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--problem", action="append", default=[], help="only this problem of the runs; repeatable")
+
+
+def add_workers(parser: argparse.ArgumentParser, work: str = "evaluations") -> None:
+    help_text = f"{work} at a time (default: one per processor)"
+    parser.add_argument("-j", "--num-workers", "-proc", type=whole_number(1, 1024), metavar="N", help=help_text)
+
+
+def add_retries(parser: argparse.ArgumentParser) -> None:
+    help_text = "retries after an infrastructure failure (default: 2)"
+    parser.add_argument("--retries", type=whole_number(0, 1000), default=2, metavar="N", help=help_text)
+
+
+def add_live_progress(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--live-progress",
+        action=argparse.BooleanOptionalAction,
+        help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
+    )
+
+
 def add_replace(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replace",

@@ -128,7 +128,7 @@ def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | No
     from slop_code.errors import ResultError
     from slop_code.evaluation.problem.problem_lookup import problem_of
     from slop_code.runs.scb.load_result import read_scb_result
-    from slop_code.verification.scb_check import verify_scb
+    from slop_code.verification.scb_result_check import check_scb_result
     from slop_code.verification.stored_document import read_document
     from slop_code.verification.summary_check import summary_discrepancies
     from slop_code.verification.verify import verify
@@ -136,9 +136,9 @@ def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | No
     try:
         document, problem = read_document(path), None
     except ResultError:
-        if (theirs := read_scb_result(path)) is None:
+        if (scb_result := read_scb_result(path)) is None:
             raise
-        return verify_scb(theirs)
+        return check_scb_result(scb_result)
     if arguments.problem is not None or arguments.problems_dir is not None:
         problem = problem_of(document.results.problem_name, arguments.problem, arguments.problems_dir)
     verification = verify(path.parent, document, problem)

@@ -220,18 +220,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     problem, checkpoint = context.problem, context.checkpoint
     inputs = _inputs(problem, checkpoint, Contents.of(problem), plan.selection, plan.ini)
     digest = digest_of([inputs.tests_digest, plan.copied]) if plan.copied else inputs.tests_digest
-    content = [
-        digest,
-        inputs.config_digest,
-        list(plan.command),
-        dict(context.tools.versions),
-        context.environment.environment.env,
-    ]
     sources = judge_sources()
-    rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
-    key = digest_of(
-        [*content, *context.sandbox.identity(), __version__, *map(_file_digest, [*sources.values(), *rules])]
-    )
 
     def build(folder: Path) -> None:
         context.progress(ProgressEvent(ProgressKind.COLLECT_TESTS, problem=problem.name, checkpoint=checkpoint.name))
@@ -245,10 +234,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
             shutil.copyfile(source, folder / "judge" / name)
         stream = _collect(context, plan.command, folder)
         (folder / ROSTER).write_text(_roster(problem, stream.collected).to_json())
-        shown = {path.relative_to(folder / "shown").as_posix() for path in (folder / "shown").rglob("*")}
-        code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
-        (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
-        (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
+        _write_test_code(folder, stream)
         (folder / CODE_DIGESTS).write_text(json.dumps(code_digests(folder / "tests", plan.selection.files)))
         write_manifest(folder)
 
@@ -260,7 +246,23 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
         code = json.loads((folder / CODE_DIGESTS).read_text())
         return Staged(folder, roster, digest, plan.selection.unattributed, inputs.model_copy(update={"code": code}))
 
+    key = _staging_key(context, plan.command, digest, inputs.config_digest)
     return context.cache.load_or_build("tests", key, build, load)
+
+
+def _staging_key(context: EvaluationContext, command: Sequence[str], tests_digest: str, config_digest: str) -> str:
+    versions, variables = dict(context.tools.versions), context.environment.environment.env
+    content = [tests_digest, config_digest, list(command), versions, variables]
+    rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
+    files = [*judge_sources().values(), *rules]
+    return digest_of([*content, *context.sandbox.identity(), __version__, *map(_file_digest, files)])
+
+
+def _write_test_code(folder: Path, stream: Stream) -> None:
+    shown = {path.relative_to(folder / "shown").as_posix() for path in (folder / "shown").rglob("*")}
+    code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
+    (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
+    (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
 
 
 def judge_sources() -> dict[str, Path]:

@@ -22,6 +22,7 @@ MAX_DEPTH = 400
 """Of nested folders; `copy_tree.c` has two descriptors open for each of them."""
 
 CHUNK = 1 << 20
+HEAD_BYTES = 8_000
 PAGE = 4096
 MAX_BYTES = 16 << 30
 """Bytes of all files together, holes included: reading more takes too long."""
@@ -90,6 +91,10 @@ class TreeEntry:
             part = os.pread(self.descriptor, left, position) or bytes(left)
             yield part
             position += len(part)
+
+    def is_binary(self) -> bool:
+        """Whether there is a NUL byte within the first bytes of a file, as for git."""
+        return self.descriptor is not None and b"\0" in os.pread(self.descriptor, HEAD_BYTES, 0)
 
     def target(self) -> bytes:
         return os.readlink(self.name, dir_fd=self.folder)

@@ -77,7 +77,7 @@ def _text(reason: object) -> str:
 def _figures(answer: dict[str, Any]) -> QualityFigures:
     report = answer["report"]
     languages = {name: facts["tree_count"] for name, facts in report["syntax_by_language"].items()}
-    fields = {ours: report[theirs] for theirs, ours in FIELDS.items()}
+    fields = {field: report[key] for key, field in FIELDS.items()}
     return QualityFigures.model_validate(
         {**fields, "max_complexity": answer["max_complexity"], "languages": languages}, strict=True
     )

@@ -34,9 +34,6 @@ MAX_FILE_LINES = 50_000
 MAX_SNAPSHOT_BYTES = 16 << 20
 """Bytes that are read of one snapshot; of files beyond it, in the order of their paths, only names and sizes count."""
 
-HEAD_BYTES = 8_000
-"""A file with a NUL byte within its first bytes is binary, as for git."""
-
 MAX_FILE_STEPS = 500_000
 MAX_STEPS = 1_000_000
 """Steps of the comparison of two versions of a file, and of all files of two snapshots."""
@@ -161,7 +158,7 @@ def read_snapshot(folder: Path) -> SnapshotFiles | None:
 def _read_file(entry: TreeEntry, limit: int) -> SnapshotFile:
     if entry.descriptor is None:
         return SnapshotFile(entry.info.st_size)
-    is_binary = b"\0" in os.pread(entry.descriptor, HEAD_BYTES, 0)
+    is_binary = entry.is_binary()
     data = b"".join(entry.content()) if entry.size <= limit else None
     lines = 0 if data is None or is_binary else data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
     return SnapshotFile(entry.size, is_binary, data, lines) if lines <= MAX_FILE_LINES else SnapshotFile(entry.size)

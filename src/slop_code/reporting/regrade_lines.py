@@ -1,4 +1,4 @@
-"""Lines about a regrade: how each checkpoint was regraded, and what changed for its tests."""
+"""Lines about a regrade: outcome of each checkpoint, and changes of its tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from slop_code.reporting.text import JSON_HAS_ALL, first_line, more_line, one_line, plural
-from slop_code.verification.regrade.regrade_record import ChangeKind, How
+from slop_code.verification.regrade.regrade_record import ChangeKind, RegradeOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,25 +26,27 @@ KIND_TEXTS = {
     ChangeKind.NEW: "test new",
     ChangeKind.GONE: "test gone",
     ChangeKind.CHANGED: "test changed",
-    ChangeKind.VERDICT: "another verdict",
+    ChangeKind.STATUS: "another status",
     ChangeKind.GROUP: "group changed",
 }
-SAME_TEST = "same test, another verdict"
+SAME_TEST = "same test, another status"
 
 
 def regrade_lines(run: str, record: RegradeRecord) -> Iterator[StyledLine]:
-    counts = Counter(checkpoint.how for checkpoint in record.checkpoints)
-    total = ", ".join(f"{counts[how]} {how}" for how in How if counts[how]) or "no checkpoints"
+    counts = Counter(checkpoint.outcome for checkpoint in record.checkpoints)
+    total = (
+        ", ".join(f"{counts[outcome]} {outcome}" for outcome in RegradeOutcome if counts[outcome]) or "no checkpoints"
+    )
     yield f"{one_line(run)}: {total}", "bold"
     for checkpoint in record.checkpoints:
-        if checkpoint.how != How.UNCHANGED:
+        if checkpoint.outcome != RegradeOutcome.UNCHANGED:
             yield from checkpoint_lines(checkpoint)
 
 
 def checkpoint_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
     reason = f" ({first_line(checkpoint.reason)})" if checkpoint.reason else ""
-    style = "magenta" if checkpoint.how == How.KEPT else ""
-    yield f"{one_line(checkpoint.problem)} {one_line(checkpoint.checkpoint)}: {checkpoint.how}{reason}", style
+    style = "magenta" if checkpoint.outcome == RegradeOutcome.NOT_REGRADED else ""
+    yield f"{one_line(checkpoint.problem)} {one_line(checkpoint.checkpoint)}: {checkpoint.outcome}{reason}", style
     for verdict in checkpoint.verdicts:
         yield f"  {one_line(verdict.policy)}: {_passed(verdict.old)} before, {_passed(verdict.new)} now", ""
     shown = [test for test in checkpoint.tests if test.kinds != [ChangeKind.CHANGED]]
@@ -52,7 +54,7 @@ def checkpoint_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
         yield f"  {one_line(test.test)}: {change_text(test)}", ""
     yield from more_line(shown, SHOWN_TESTS, JSON_HAS_ALL, indent="  ")
     if same := len(checkpoint.tests) - len(shown):
-        yield f"  {plural(same, 'changed test')} with the same verdict", "dim"
+        yield f"  {plural(same, 'changed test')} with the same status", "dim"
 
 
 def change_text(test: RegradedTest) -> str:
@@ -62,8 +64,8 @@ def change_text(test: RegradedTest) -> str:
 
 
 def kinds_text(test: RegradedTest) -> str:
-    if ChangeKind.VERDICT in test.kinds and ChangeKind.CHANGED not in test.kinds:
-        return ", ".join(SAME_TEST if kind == ChangeKind.VERDICT else KIND_TEXTS[kind] for kind in test.kinds)
+    if ChangeKind.STATUS in test.kinds and ChangeKind.CHANGED not in test.kinds:
+        return ", ".join(SAME_TEST if kind == ChangeKind.STATUS else KIND_TEXTS[kind] for kind in test.kinds)
     return ", ".join(KIND_TEXTS[kind] for kind in test.kinds)
 
 
@@ -85,11 +87,10 @@ def _passed(value: bool) -> str:
 def plan_lines(planned: Sequence[PlannedCheckpoint], issues: Sequence[RunIssue]) -> Iterator[StyledLine]:
     for item in planned:
         reason = f": {first_line(item.reason)}" if item.reason else ""
-        yield f"{item.action:14}  {one_line(item.submission.label)}{reason}", "dim" if item.reason is None else ""
+        yield f"{item.outcome:15}  {one_line(item.submission.label)}{reason}", "dim" if item.reason is None else ""
     for issue in issues:
-        yield f"{'not possible':14}  {one_line(issue.label)}: {first_line(issue.reason)}", "magenta"
-    counts = Counter(item.action for item in planned)
-    yield (
-        ", ".join(f"{count} to {name}" if name != "unchanged" else f"{count} {name}" for name, count in counts.items()),
-        "bold",
-    )
+        outcome = RegradeOutcome.NOT_REGRADED
+        yield f"{outcome:15}  {one_line(issue.label)}: {first_line(issue.reason)}", "magenta"
+    counts = Counter(item.outcome for item in planned)
+    total = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    yield f"planned: {total or 'no checkpoints'}", "bold"

@@ -103,8 +103,8 @@ class RunResults:
     def _located(self) -> list[_LocatedCheckpoint]:
         """All checkpoints that the run has or should have, in order and with their numbers."""
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        theirs = read_scb_lines(self.folder / LINES_FILE)
-        if theirs is None and os.path.lexists(self.folder / LINES_FILE):
+        scb_lines = read_scb_lines(self.folder / LINES_FILE)
+        if scb_lines is None and os.path.lexists(self.folder / LINES_FILE):
             summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
             moved = [_locate(path) for path in paths.values()]
             names = {(item.problem, item.checkpoint) for item in moved}
@@ -113,7 +113,7 @@ class RunResults:
         else:
             located = [_locate(path) for path in paths.values()]
             located += self._missing(located)
-            located = self._with_scb_lines(located, theirs or [])
+            located = self._with_scb_lines(located, scb_lines or [])
         located.sort(key=lambda item: (item.problem, item.order or sys.maxsize, natural_order(item.checkpoint)))
         count: Counter[str] = Counter()
         for number, item in enumerate(located):

@@ -57,7 +57,7 @@ def lines_of(
     checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
     for item in _kept_despite_issues(issues, index):
         checkpoints.setdefault((item.problem, item.name), item)
-    theirs = _scb_lines(run)
+    scb_lines = _scb_lines(run)
     lines: list[CheckpointLine] = []
     before: _Checkpoint | None = None
     for item in sorted(checkpoints.values(), key=lambda item: (item.problem, item.order)):
@@ -74,7 +74,7 @@ def lines_of(
             order=item.order,
             regressions=regressions,
             evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
-            agent=agent_facts_of(item.inputs, theirs.get((item.problem, item.name))),
+            agent=agent_facts_of(item.inputs, scb_lines.get((item.problem, item.name))),
             not_looked_at_again=item.not_looked_at_again,
         )
         lines.append(line)

@@ -15,7 +15,7 @@ from tests.marks import in_proof
 from tests.scb_run import write_scb_run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "exports.md"
-THE_FILE = "the file"
+THE_FILE, THE_FOLDER = "the file", "the folder"
 ADDED, LEFT_OUT, CHANGED = "added", "left out", "changed"
 
 
@@ -55,9 +55,9 @@ def flat(document, prefix=""):
 def differences(before, after):
     """Without the folder of the checkpoint: the file, the key and the kind of the difference."""
     for path in before.keys() | after.keys():
-        name = re.sub("^[a-z]+/checkpoint_[0-9]/", "", path)
+        name = re.sub("(?<=^snapshot/).*", "", re.sub("^[a-z]+/checkpoint_[0-9]/", "", path))
         if path not in before or path not in after:
-            yield name, THE_FILE, ADDED if path in after else LEFT_OUT
+            yield name, THE_FOLDER if name.endswith("/") else THE_FILE, ADDED if path in after else LEFT_OUT
         elif isinstance(before[path], bytes):
             yield from [] if before[path] == after[path] else [(name, THE_FILE, CHANGED)]
         else:

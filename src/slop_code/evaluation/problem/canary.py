@@ -27,9 +27,6 @@ MAX_FILE_BYTES = 4 << 20
 MAX_BYTES = 256 << 20
 """Of all files together."""
 
-_HEAD = 8192
-"""A file with a zero byte in its head is not text."""
-
 
 def canary_of(problem: ProblemConfig) -> bytes | None:
     text = (problem.canary or "").strip()
@@ -55,13 +52,12 @@ def text_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for count, entry in enumerate(walk_tree(folder, RESERVED)):
         if count >= MAX_FILES or left <= 0:
             return
-        if entry.kind != stat.S_IFREG or entry.descriptor is None:
+        if entry.kind != stat.S_IFREG or entry.descriptor is None or entry.is_binary():
             continue
         content = bytearray()
         for part in entry.content():
             content += part
-            if len(content) >= MAX_FILE_BYTES or 0 in content[:_HEAD]:
+            if len(content) >= MAX_FILE_BYTES:
                 break
         left -= len(content)
-        if 0 not in content[:_HEAD]:
-            yield os.fsdecode(entry.path), bytes(content)
+        yield os.fsdecode(entry.path), bytes(content)

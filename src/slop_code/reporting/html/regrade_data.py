@@ -8,7 +8,7 @@ from slop_code.reporting.html.page_texts import name_of, short
 from slop_code.reporting.regrade_lines import change_text
 from slop_code.reporting.text import plural
 from slop_code.verification.regrade.earlier_results import records_of
-from slop_code.verification.regrade.regrade_record import How
+from slop_code.verification.regrade.regrade_record import RegradeOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ def regrade_notes(run: Path) -> tuple[list[str], RegradeNotes]:
     records, notes = records_of(run)[-MAX_RECORDS:], RegradeNotes()
     for record in records:
         for checkpoint in record.checkpoints:
-            if checkpoint.how != How.UNCHANGED:
+            if checkpoint.outcome != RegradeOutcome.UNCHANGED:
                 key = checkpoint.problem, checkpoint.checkpoint
                 notes.setdefault(key, []).append(_note(record.label, checkpoint))
     return [_line(record) for record in records], notes
@@ -45,7 +45,7 @@ def _line(record: RegradeRecord) -> str:
 
 def _note(label: str, checkpoint: RegradedCheckpoint) -> dict[str, Any]:
     reason = f": {short(checkpoint.reason)}" if checkpoint.reason else ""
-    text = f"label {name_of(label)}, {checkpoint.how}{reason}, {plural(len(checkpoint.tests), 'test')} changed"
+    text = f"label {name_of(label)}, {checkpoint.outcome}{reason}, {plural(len(checkpoint.tests), 'test')} changed"
     return {"text": text, "tests": _tests(checkpoint)}
 
 

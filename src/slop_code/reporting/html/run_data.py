@@ -126,9 +126,9 @@ def run_data(
 
 
 def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
-    theirs = entry.results is not None and is_scb(entry.results)
+    not_recorded = entry.results is not None and is_scb(entry.results)
     problem.checkpoints.append(
-        {**checkpoint_data(entry.line, policies), "path": shell_path(entry), "not_recorded": theirs}
+        {**checkpoint_data(entry.line, policies), "path": shell_path(entry), "not_recorded": not_recorded}
     )
     if entry.results is None:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Literal
 
 from slop_code.evaluation.groups import GroupType
@@ -30,6 +30,7 @@ class BoardColumn:
     """In files, and for --sort."""
     kind: Kind
     value: Callable[[AgentRow], Value]
+    _: KW_ONLY
     head: str = ""
     """In tables; empty: in files only."""
     over: str = ""
@@ -83,7 +84,12 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         *(policy_column(policy) for policy in board.policies if policy not in list(RatePolicy)),
         BoardColumn("missing", "count", lambda row: row.missing, lowest_first=True),
         BoardColumn(
-            "missing_share", "share", _missing_share, "missing", "", lambda row: row.missing, lowest_first=True
+            "missing_share",
+            "share",
+            _missing_share,
+            head="missing",
+            count=lambda row: row.missing,
+            lowest_first=True,
         ),
         _figure_column("cost", "cost", "cost"),
         _figure_column("elapsed", "seconds", "time", drop=13),
@@ -93,16 +99,18 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         *(_figure_column(name, "tokens") for name in ("cache_read", "cache_write", "reasoning")),
         BoardColumn("cost_recorded", "count", lambda row: row.per_checkpoint["cost"].recorded),
         *(_group_column(group, drop) for group, drop in zip(GroupType, (10, 8, 7, 9), strict=True)),
-        BoardColumn("broke", "count", lambda row: _changes(row)[0], "broke", "tests", drop=12, lowest_first=True),
-        BoardColumn("recovered", "count", lambda row: _changes(row)[1], "recovered", "tests", drop=11),
+        BoardColumn(
+            "broke", "count", lambda row: _changes(row)[0], head="broke", over="tests", drop=12, lowest_first=True
+        ),
+        BoardColumn("recovered", "count", lambda row: _changes(row)[1], head="recovered", over="tests", drop=11),
         _slope_column("erosion", drop=4),
         _slope_column("verbosity", drop=3),
         *_sample_columns(board),
-        BoardColumn("runs", "count", lambda row: len(row.runs), "runs", drop=16),
+        BoardColumn("runs", "count", lambda row: len(row.runs), head="runs", drop=16),
         BoardColumn("copies", "count", lambda row: len(row.copies)),
-        BoardColumn("problems", "count", lambda row: row.problems, "problems", drop=6),
+        BoardColumn("problems", "count", lambda row: row.problems, head="problems", drop=6),
         BoardColumn("problems_missing", "count", lambda row: len(board.problems) - row.problems),
-        BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, "planned", drop=5),
+        BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, head="planned", drop=5),
     ]
 
 
@@ -139,7 +147,14 @@ def _solved_columns(policy: RatePolicy) -> list[BoardColumn]:
 
     return [
         BoardColumn(f"{policy}_solved", "count", solved),
-        BoardColumn(f"{policy}_share", "share", lambda row: row.totals.rates[policy].share, policy, SOLVED, solved),
+        BoardColumn(
+            f"{policy}_share",
+            "share",
+            lambda row: row.totals.rates[policy].share,
+            head=policy,
+            over=SOLVED,
+            count=solved,
+        ),
         BoardColumn(f"{policy}_mean", "share", lambda row: row.totals.rates[policy].mean),
     ]
 
@@ -149,9 +164,9 @@ def policy_column(policy: str) -> BoardColumn:
         f"passed {policy}",
         "share",
         lambda row: row.totals.passed[policy].rate,
-        one_line(policy),
-        SOLVED,
-        lambda row: row.totals.passed[policy].count,
+        head=one_line(policy),
+        over=SOLVED,
+        count=lambda row: row.totals.passed[policy].count,
         user_text=True,
     )
 
@@ -159,7 +174,12 @@ def policy_column(policy: str) -> BoardColumn:
 def _group_column(group: GroupType, drop: int) -> BoardColumn:
     head = f"{GROUP_HEADINGS[group]} tests" if group is GroupType.CORE else GROUP_HEADINGS[group]
     return BoardColumn(
-        f"{group.lower()}_rate", "share", lambda row: row.totals.pass_rates[group].rate, head, TESTS, drop=drop
+        f"{group.lower()}_rate",
+        "share",
+        lambda row: row.totals.pass_rates[group].rate,
+        head=head,
+        over=TESTS,
+        drop=drop,
     )
 
 
@@ -171,14 +191,20 @@ def _changes(row: AgentRow) -> tuple[int | None, int | None]:
 
 def _figure_column(figure: str, kind: Kind, head: str = "", drop: int | None = None) -> BoardColumn:
     return BoardColumn(
-        figure, kind, lambda row: row.per_checkpoint[figure].mean, head, PER_CHECKPOINT, drop=drop, lowest_first=True
+        figure,
+        kind,
+        lambda row: row.per_checkpoint[figure].mean,
+        head=head,
+        over=PER_CHECKPOINT,
+        drop=drop,
+        lowest_first=True,
     )
 
 
 def _slope_column(measure: str, drop: int) -> BoardColumn:
     name = f"{measure}_slope"
     return BoardColumn(
-        name, "slope", lambda row: row.slopes[measure].mean, measure, SLOPES, drop=drop, lowest_first=True
+        name, "slope", lambda row: row.slopes[measure].mean, head=measure, over=SLOPES, drop=drop, lowest_first=True
     )
 
 
@@ -195,14 +221,19 @@ def _sample_columns(board: Leaderboard) -> list[BoardColumn]:
         BoardColumn("strict_variance", "number", lambda row: estimated(row, lambda it: it.variance)),
         BoardColumn("k", "count", lambda row: board.k if row.samples else None),
         BoardColumn(
-            "pass_at_k", "share", lambda row: estimated(row, lambda it: it.pass_at_k[k]), f"pass@{k}", SAMPLES, drop=15
+            "pass_at_k",
+            "share",
+            lambda row: estimated(row, lambda it: it.pass_at_k[k]),
+            head=f"pass@{k}",
+            over=SAMPLES,
+            drop=15,
         ),
         BoardColumn(
             "pass_hat_k",
             "share",
             lambda row: estimated(row, lambda it: it.pass_hat_k[k]),
-            f"pass^{k}",
-            SAMPLES,
+            head=f"pass^{k}",
+            over=SAMPLES,
             drop=14,
         ),
     ]

@@ -1,4 +1,4 @@
-"""Completeness of snapshots and runs that somebody may still write: markers, and stamps that no longer change."""
+"""Completeness of snapshots and runs that somebody may still write: done files, and stamps that no longer change."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from slop_code.runs.scb.agent_facts import INFERENCE_FILE, RESULT_SUMMARY_FILE
 if TYPE_CHECKING:
     from pathlib import Path
 
-SNAPSHOT_MARKERS = (INFERENCE_FILE, "snapshot.done")
+SNAPSHOT_DONE_FILES = (INFERENCE_FILE, "snapshot.done")
 """Either of them beside a snapshot says that the agent's work on the checkpoint is done."""
 
-RUN_MARKERS = (RESULT_SUMMARY_FILE, "run.done")
+RUN_DONE_FILES = (RESULT_SUMMARY_FILE, "run.done")
 """Either of them in a run folder says that the agent's run has ended."""
 
 SETTLE_S = 2
-"""Seconds for which a snapshot and its marker stay unchanged before it is complete."""
+"""Seconds for which a snapshot and its done file stay unchanged before it is complete."""
 
-NO_MARKER = f"the snapshot is not complete: there is neither {' nor '.join(SNAPSHOT_MARKERS)} beside it"
+NO_DONE_FILE = f"the snapshot is not complete: there is neither {' nor '.join(SNAPSHOT_DONE_FILES)} beside it"
 CHANGING = "the snapshot is not complete: it still changes, or cannot be read to its end"
 NOT_SETTLED = "the snapshot is not complete: it changed a moment ago"
 
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """A snapshot and its markers at one moment. Equal stamps mean equal content."""
+    """A snapshot and its done files at one moment. Equal stamps mean equal content."""
 
     tree: str | None
     """None: the snapshot changed while it was read, or it cannot be read."""
 
-    markers: str | None
-    """None: there is no marker."""
+    done_files: str | None
+    """None: there is no done file."""
 
     @classmethod
     def of(cls, snapshot: Path) -> Stamps:
-        """The markers are read first: what was written before them is in the tree's stamp."""
-        markers = [_file_stamp(snapshot.parent / name) for name in SNAPSHOT_MARKERS]
-        return cls(markers=str(markers) if any(markers) else None, tree=tree_stamp(snapshot))
+        """The done files are read first: what was written before them is in the tree's stamp."""
+        stamps = [_file_stamp(snapshot.parent / name) for name in SNAPSHOT_DONE_FILES]
+        return cls(done_files=str(stamps) if any(stamps) else None, tree=tree_stamp(snapshot))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,15 @@ class WatchedSnapshot:
 
     def incomplete_reason(self, now: float, settle_s: float) -> str | None:
         """Why the snapshot is not complete; None where it is."""
-        if self.stamps.markers is None:
-            return NO_MARKER
+        if self.stamps.done_files is None:
+            return NO_DONE_FILE
         if self.stamps.tree is None:
             return CHANGING
         return None if now - self.since >= settle_s else NOT_SETTLED
 
 
 def has_run_ended(folder: Path) -> bool:
-    return any(_file_stamp(folder / name) for name in RUN_MARKERS)
+    return any(_file_stamp(folder / name) for name in RUN_DONE_FILES)
 
 
 def tree_stamp(snapshot: Path) -> str | None:

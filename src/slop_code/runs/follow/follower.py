@@ -1,4 +1,4 @@
-"""Follower of a run: holds back snapshots that are not complete, and knows which of them are new."""
+"""Follower of a run: filter for its snapshots that are complete, and for those that are new."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code.runs.discover import issue_for
-from slop_code.runs.follow.completeness import NO_MARKER, SETTLE_S, Stamps, WatchedSnapshot, tree_stamp
+from slop_code.runs.follow.completeness import NO_DONE_FILE, SETTLE_S, Stamps, WatchedSnapshot, tree_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ class Follower:
     settle_s: float = SETTLE_S
     clock: Callable[[], float] = time.monotonic
     settling: bool = False
-    """Whether a snapshot with a marker was held back the last time."""
+    """Whether a snapshot with a done file was held back the last time."""
 
     _watched: dict[Path, WatchedSnapshot] = field(default_factory=dict)
     _evaluated: dict[Path, str | None] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Follower:
             else:
                 issues.append(issue_for(submission, reason))
         _log.debug("looked at %s: %d snapshots are complete, %d are not", run.folder, len(complete), len(issues))
-        self.settling = bool(reasons - {None, NO_MARKER})
+        self.settling = bool(reasons - {None, NO_DONE_FILE})
         return replace(run, submissions=tuple(complete), issues=(*run.issues, *issues))
 
     def has_new(self, run: DiscoveredRun) -> bool:

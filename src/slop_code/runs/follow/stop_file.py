@@ -1,4 +1,4 @@
-"""stop.json: tells the agent's harness that a checkpoint did not reach a policy."""
+"""stop.json: message to the agent's harness about a checkpoint that did not reach a policy."""
 
 from __future__ import annotations
 

@@ -19,10 +19,10 @@ def load_result(path: Path) -> CorrectnessResults:
     try:
         return CorrectnessResults.load(path)
     except ResultError:
-        theirs = read_scb_result(path)
-        if theirs is None:
+        result = read_scb_result(path)
+        if result is None:
             raise
-        return theirs.results
+        return result.results
 
 
 def read_scb_result(path: Path) -> ScbResult | None:

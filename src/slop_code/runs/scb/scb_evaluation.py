@@ -59,6 +59,9 @@ class ScbResult:
     total_counts: Mapping[str, Any]
     """As the file says; skipped tests are left out of them."""
 
+    expected_exit_code: int
+    """Of pytest, as it follows from the lists of the file."""
+
     contradictions: list[tuple[str, str, str]] = field(default_factory=list)
     """Tests with their status in evaluation.json and in report.json, where these differ."""
 
@@ -87,7 +90,7 @@ def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
     tests = [_test(test, pool.take(test.home, test.name, test.status), contradictions) for test in listed]
     tests += [_unlisted(home, raw, checkpoint, contradictions) for home, raw in pool.rest()]
     _check_unique(tests)
-    code = document["pytest_exit_code"]
+    code, expected = document["pytest_exit_code"], int(any(test.status in ("failed", "error") for test in listed))
     results = CorrectnessResults(
         problem_name=_text(document, "problem_name"),
         checkpoint_name=checkpoint,
@@ -96,9 +99,10 @@ def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
         pytest_exit_code=code if type(code) is int and abs(code) < 2**31 else NEVER_RAN,
         infrastructure_failure_reason=_failure(document, tests),
         evidence=EVIDENCE,
-        warnings=list(_warnings(document, tests, reported, contradictions)),
+        warnings=[*_warnings(reported, contradictions), *_pytest_warnings(document, len(tests), expected)],
     )
-    return ScbResult(results, _object(document, "pass_counts"), _object(document, "total_counts"), contradictions)
+    counts = _object(document, "pass_counts"), _object(document, "total_counts")
+    return ScbResult(results, *counts, expected, contradictions)
 
 
 def _text(document: Mapping[str, Any], name: str) -> str:
@@ -187,22 +191,28 @@ def _check_unique(tests: list[TestResult]) -> None:
 
 
 def _failure(document: Mapping[str, Any], tests: list[TestResult]) -> str | None:
-    """The rules of slop-code: without tests, and with any exit code but 0 and 1, there is no verdict."""
+    """The rules of slop-code: without all tests, and with any exit code but 0 and 1, there is no verdict."""
     code = document["pytest_exit_code"]
     shown = code if type(code) is int else "none"
     if document["infrastructure_failure"] is not False:
         return f"{RUNNER} recorded an infrastructure failure (pytest's exit code: {shown})"
     if type(code) is not int or code not in (0, 1):
         return f"{RUNNER} recorded the exit code {shown} of pytest, which is neither 0 nor 1"
-    return None if tests else f"{RUNNER} recorded no test"
+    if not tests:
+        return f"{RUNNER} recorded no test"
+    collected = _collected(document)
+    if collected is None:
+        return f"{RUNNER} did not record how many tests pytest collected"
+    lost = collected - len(tests)
+    return f"{lost} of the {collected} tests that pytest collected have no result" if lost > 0 else None
 
 
-def _warnings(
-    document: Mapping[str, Any],
-    tests: list[TestResult],
-    reported: list[RawTest] | str,
-    contradictions: list[tuple[str, str, str]],
-) -> Iterator[str]:
+def _collected(document: Mapping[str, Any]) -> int | None:
+    count = document["pytest_collected"]
+    return count if type(count) is int and 0 <= count < 2**53 else None
+
+
+def _warnings(reported: list[RawTest] | str, contradictions: list[tuple[str, str, str]]) -> Iterator[str]:
     yield NOT_RECORDED
     if isinstance(reported, str):
         lost = "failure messages, times and file names are not recorded, and errors are shown as failures"
@@ -211,6 +221,12 @@ def _warnings(
         name, listed, status = contradictions[0]
         first = f"{name} is {listed} there and {status} in {REPORT_FILE}"
         yield f"{len(contradictions)} statuses differ between the files, the first: {first}; the worse counts"
-    collected = document["pytest_collected"]
-    if type(collected) is int and abs(collected) < 2**53 and collected != len(tests):
-        yield f"pytest collected {collected} tests, and {len(tests)} have a result"
+
+
+def _pytest_warnings(document: Mapping[str, Any], tests: int, expected_code: int) -> Iterator[str]:
+    """`tests`: those with a result."""
+    collected, code = _collected(document), document["pytest_exit_code"]
+    if collected is not None and collected < tests:
+        yield f"pytest collected {collected} tests, and {tests} have a result"
+    if type(code) is int and code in (0, 1) and code != expected_code:
+        yield f"pytest's exit code is {code}, and {expected_code} follows from the tests"

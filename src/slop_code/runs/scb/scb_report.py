@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -31,24 +32,23 @@ class ReportedTests:
     """The tests of a report that no test of the result was matched with yet."""
 
     def __init__(self, tests: list[RawTest], checkpoints: set[str]) -> None:
-        self._tests: dict[tuple[str, str], list[RawTest]] = {}
+        self._tests: dict[tuple[str, str], dict[Status, deque[RawTest]]] = {}
         for test in tests:
             path, _, name = test.nodeid.partition("::")
             file = PurePosixPath(path)
             home = checkpoint_of(file.name, checkpoints) or file.stem.removeprefix("test_")
-            self._tests.setdefault((home, name), []).append(test)
+            self._tests.setdefault((home, name), {}).setdefault(test.status, deque()).append(test)
 
     def take(self, home: str, name: str, status: Status) -> RawTest | None:
         """Of several files of a checkpoint with the same id, one with this status if there is any."""
-        tests = self._tests.get((home, name))
-        if not tests:
-            return None
-        return tests.pop(next((number for number, test in enumerate(tests) if test.status == status), 0))
+        by_status = self._tests.get((home, name), {})
+        tests = by_status.get(status) or next(filter(None, by_status.values()), None)
+        return tests.popleft() if tests else None
 
     def rest(self) -> Iterator[tuple[str, RawTest]]:
         """The tests that were not taken, each with its checkpoint."""
-        for (home, _), tests in self._tests.items():
-            yield from ((home, test) for test in tests)
+        for (home, _), by_status in self._tests.items():
+            yield from ((home, test) for tests in by_status.values() for test in tests)
 
 
 def read_report(folder: Path) -> list[RawTest] | str:

@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 GRADED_AGAIN = "graded again from its evidence after a change of the problem; the tests did not run again"
 
 
-def grade_again(folder: Path, problem: ProblemConfig, inputs: TestInputs) -> CorrectnessResults | None:
-    """None unless the stored result is exactly what follows from its evidence. `inputs`: those of the problem now."""
+def is_proven(folder: Path) -> bool:
+    """Whether the stored result is exactly what follows from its evidence."""
     try:
         document = read_document(folder / RESULT_FILE)
-        roster = read_roster(folder)
-        if not isinstance(roster, Roster) or verify(folder, document).findings:
-            return None
+        return isinstance(read_roster(folder), Roster) and not verify(folder, document).findings
     except ResultError:
-        return None
-    stored = document.results
+        return False
+
+
+def grade_again(folder: Path, problem: ProblemConfig, inputs: TestInputs) -> CorrectnessResults:
+    """The stored result has to be proven. `inputs`: those of the problem now."""
+    stored, roster = read_document(folder / RESULT_FILE).results, read_roster(folder)
+    if not isinstance(roster, Roster):
+        raise ResultError(f"{folder}: its evidence changed while the run was regraded; regrade the run again")
     names, custom = list(problem.checkpoints), dict(problem.custom_groups)
     rules = GradingRules.with_markers(names, stored.checkpoint_name, custom, stored.provenance.pytest_args)
     graded = grade(read_pairs(folder, roster, roster.pairs), roster, rules, read_repeats(folder))

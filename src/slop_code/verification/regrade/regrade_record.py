@@ -23,21 +23,20 @@ class ChangeKind(StrEnum):
     GONE = "gone"
     CHANGED = "changed"
     """The test itself, or something that it may use."""
-    VERDICT = "verdict"
-    """Another status."""
+    STATUS = "status"
     GROUP = "group"
     """Another group, or in quarantine before or now."""
 
 
-class How(StrEnum):
-    """The way in which a checkpoint got its present result."""
+class RegradeOutcome(StrEnum):
+    """What a regrade does to a checkpoint, in its plan and in its record."""
 
     UNCHANGED = "unchanged"
     GRADED = "graded again"
     """From the stored evidence; nothing ran."""
     EVALUATED = "evaluated again"
     FIRST = "evaluated for the first time"
-    KEPT = "not regraded"
+    NOT_REGRADED = "not regraded"
     """The earlier result is in its place."""
 
 
@@ -69,7 +68,7 @@ class VerdictChange(Stored):
 class RegradedCheckpoint(Stored):
     problem: str
     checkpoint: str
-    how: How
+    outcome: RegradeOutcome
     reason: str | None = None
     """Why it was regraded, or why it could not be."""
     verdicts: list[VerdictChange] = Field(default_factory=list)
@@ -95,7 +94,7 @@ class RegradeRecord(Stored):
 
     @property
     def failed(self) -> bool:
-        return any(checkpoint.how == How.KEPT for checkpoint in self.checkpoints)
+        return any(checkpoint.outcome == RegradeOutcome.NOT_REGRADED for checkpoint in self.checkpoints)
 
     def save(self, folder: Path) -> None:
         write_atomic(folder / RECORD_FILE, self.model_dump_json(indent=2) + "\n")

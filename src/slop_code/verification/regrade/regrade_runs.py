@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from slop_code._version import __version__
 from slop_code.errors import SlopCodeError, UsageError
@@ -19,9 +19,9 @@ from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.run_lines import INTERRUPTED
 from slop_code.verification.regrade.earlier_results import EarlierResults
-from slop_code.verification.regrade.grade_again import GRADED_AGAIN, grade_again, replace_grade
+from slop_code.verification.regrade.grade_again import GRADED_AGAIN, grade_again, is_proven, replace_grade
 from slop_code.verification.regrade.input_changes import InputChanges, known_inputs
-from slop_code.verification.regrade.regrade_record import How, RegradedCheckpoint, RegradeRecord
+from slop_code.verification.regrade.regrade_record import RegradedCheckpoint, RegradeOutcome, RegradeRecord
 from slop_code.verification.regrade.test_changes import changed_tests, verdict_changes
 
 if TYPE_CHECKING:
@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import RunIssue, Submission, SubmissionKey
     from slop_code.runs.run_evaluation import RunEvaluation
 
-Action = Literal["unchanged", "grade again", "evaluate again"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlannedCheckpoint:
     submission: Submission
-    action: Action
+    outcome: RegradeOutcome
     reason: str | None = None
     inputs: TestInputs | None = None
     """Inputs to grade again with."""
@@ -59,15 +57,18 @@ def plan_regrade(evaluation: RunEvaluation) -> list[PlannedCheckpoint]:
             raise UsageError(f"{reason}\n{step}")
     plan, expected = evaluation.plan, ExpectedDigests()
     folders = {run.name: run.folder for run in evaluation.runs}
-    planned = [PlannedCheckpoint(submission, "unchanged") for submission, _ in plan.up_to_date]
+    planned = [PlannedCheckpoint(submission, RegradeOutcome.UNCHANGED) for submission, _ in plan.up_to_date]
     for job in plan.jobs:
         for target in job.targets:
             run = folders[target.run]
             changes = _grading_changes(target, run, expected) if run else None
-            if changes is None:
-                planned.append(PlannedCheckpoint(target, "evaluate again", plan.reason(job, target)))
+            if changes is not None:
+                reason, inputs = f"changed: {changes.text}", changes.new
+                planned.append(PlannedCheckpoint(target, RegradeOutcome.GRADED, reason, inputs))
             else:
-                planned.append(PlannedCheckpoint(target, "grade again", f"changed: {changes.text}", changes.new))
+                evaluated = os.path.lexists(_result(target))
+                outcome = RegradeOutcome.EVALUATED if evaluated else RegradeOutcome.FIRST
+                planned.append(PlannedCheckpoint(target, outcome, plan.reason(job, target)))
     return sorted(planned, key=_order)
 
 
@@ -84,7 +85,7 @@ def _grading_changes(target: Submission, run: Path, expected: ExpectedDigests) -
     changes = None if old is None else InputChanges(old, inputs_of(target.problem, target.checkpoint))
     if changes is None or not changes.only_grading(target.problem.path / "tests"):
         return None
-    return None if grade_again(target.output, target.problem, changes.new) is None else changes
+    return changes if is_proven(target.output) else None
 
 
 def _only_problem_changed(stored: Digests, current: Digests) -> bool:
@@ -110,13 +111,13 @@ def keep_earlier(
     evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], labels: Mapping[str, str]
 ) -> dict[str, EarlierResults]:
     """Keeps every result of each run in which something is to be done. Nothing is replaced before all are kept."""
-    changed = {item.submission.run for item in planned if item.action != "unchanged"}
+    changed = {item.submission.run for item in planned if item.outcome != RegradeOutcome.UNCHANGED}
     runs = [EarlierResults(run.folder, labels[run.name]) for run in evaluation.runs if run.folder]
     names = [run.name for run in evaluation.runs if run.folder]
     kept = {name: run for name, run in zip(names, runs, strict=True) if name in changed or os.path.lexists(run.folder)}
     for item in planned:
         if item.submission.run in kept and os.path.lexists(item.output / RESULT_FILE):
-            kept[item.submission.run].keep(item.output, stale=item.action != "unchanged")
+            kept[item.submission.run].keep(item.output, stale=item.outcome != RegradeOutcome.UNCHANGED)
     for issue in evaluation.plan.issues:
         if issue.run in kept and issue.output is not None and os.path.lexists(issue.output / RESULT_FILE):
             kept[issue.run].keep(issue.output, stale=False)
@@ -133,9 +134,8 @@ def grade_planned(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint
     for item in planned:
         if item.inputs is not None:
             results = grade_again(item.output, item.submission.problem, item.inputs)
-            if results is not None:
-                replace_grade(item.output, results, item.inputs)
-                graded[item.submission.key] = item.submission
+            replace_grade(item.output, results, item.inputs)
+            graded[item.submission.key] = item.submission
     facts = [(each, evaluation.indexes[each.run].facts(_result(each))) for each in graded.values()]
     up_to_date = [*evaluation.plan.up_to_date, *((each, fact) for each, fact in facts if fact is not None)]
     rest = [replace(job, targets=tuple(t for t in job.targets if t.key not in graded)) for job in evaluation.plan.jobs]
@@ -174,16 +174,18 @@ def _regraded(item: PlannedCheckpoint, evaluation: RunEvaluation, earlier: Earli
     facts = evaluation.facts.get(item.submission.key)
     failure = INTERRUPTED if facts is None else facts.reason
     if not os.path.lexists(kept / RESULT_FILE):
-        return RegradedCheckpoint(**names, how=How.KEPT if failure else How.FIRST, reason=failure or item.reason)
+        outcome = RegradeOutcome.NOT_REGRADED if failure else RegradeOutcome.FIRST
+        return RegradedCheckpoint(**names, outcome=outcome, reason=failure or item.reason)
     if not earlier.is_replaced(item.output):
-        return RegradedCheckpoint(**names, how=How.KEPT if failure else How.UNCHANGED, reason=failure)
+        outcome = RegradeOutcome.NOT_REGRADED if failure else RegradeOutcome.UNCHANGED
+        return RegradedCheckpoint(**names, outcome=outcome, reason=failure)
     old, new = (CorrectnessResults.load(folder / RESULT_FILE) for folder in (kept, item.output))
     before = known_inputs(kept, old, problem_before(item.output, run))
     after = known_inputs(item.output, new, item.submission.problem)
     inputs = InputChanges(before, after) if before and after else None
     return RegradedCheckpoint(
         **names,
-        how=How.GRADED if GRADED_AGAIN in new.warnings else How.EVALUATED,
+        outcome=RegradeOutcome.GRADED if GRADED_AGAIN in new.warnings else RegradeOutcome.EVALUATED,
         reason=failure or (f"changed: {inputs.text}" if inputs and inputs.text else item.reason),
         verdicts=verdict_changes(old, new),
         tests=changed_tests(old, new, inputs),
@@ -193,4 +195,5 @@ def _regraded(item: PlannedCheckpoint, evaluation: RunEvaluation, earlier: Earli
 def _not_regraded(issue: RunIssue) -> RegradedCheckpoint:
     assert issue.problem is not None
     assert issue.checkpoint is not None
-    return RegradedCheckpoint(problem=issue.problem, checkpoint=issue.checkpoint, how=How.KEPT, reason=issue.reason)
+    outcome = RegradeOutcome.NOT_REGRADED
+    return RegradedCheckpoint(problem=issue.problem, checkpoint=issue.checkpoint, outcome=outcome, reason=issue.reason)

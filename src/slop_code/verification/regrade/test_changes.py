@@ -45,7 +45,7 @@ def _change(
     kinds = [ChangeKind.CHANGED] if reasons else []
     why = list(reasons)
     if before.status != after.status:
-        kinds.append(ChangeKind.VERDICT)
+        kinds.append(ChangeKind.STATUS)
         why += other or ([] if reasons else [FLAKY])
     if (before.group, before.quarantined) != (after.group, after.quarantined):
         kinds.append(ChangeKind.GROUP)

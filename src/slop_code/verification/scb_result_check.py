@@ -19,27 +19,33 @@ if TYPE_CHECKING:
 NO_EVIDENCE = "tests and verdict: the SlopCodeBench runner leaves no evidence that could be graded again"
 
 
-def verify_scb(theirs: ScbResult) -> Verification:
+def check_scb_result(result: ScbResult) -> Verification:
     """Raises ResultError where nothing differs, since nothing proves such a result either."""
-    findings = [*_contradictions(theirs), *_counts(theirs)]
+    findings = [*_contradictions(result), *_exit_code(result), *_counts(result)]
     if not findings:
         agree = "its counts follow from its tests, but there is no evidence to grade again"
         step = "slop-code eval with -o OUT evaluates its snapshot anew"
         raise ResultError(f"evaluated by {RUNNER}: {agree}; {step}")
-    return Verification(theirs.results, findings, [NO_EVIDENCE])
+    return Verification(result.results, findings, [NO_EVIDENCE])
 
 
-def _contradictions(theirs: ScbResult) -> Iterator[Discrepancy]:
-    for name, listed, reported in theirs.contradictions:
+def _contradictions(result: ScbResult) -> Iterator[Discrepancy]:
+    for name, listed, reported in result.contradictions:
         yield Discrepancy(CONTRADICTION, name, f"{listed} in evaluation.json", f"{reported} in report.json")
 
 
-def _counts(theirs: ScbResult) -> Iterator[Discrepancy]:
+def _exit_code(result: ScbResult) -> Iterator[Discrepancy]:
+    code, expected = result.results.pytest_exit_code, result.expected_exit_code
+    if code in (0, 1) and code != expected:
+        yield Discrepancy(CONTRADICTION, "pytest_exit_code", str(code), f"{expected} follows from its tests")
+
+
+def _counts(result: ScbResult) -> Iterator[Discrepancy]:
     """Skipped tests are left out of the counts of that runner. A count of an unknown group is ignored."""
-    if theirs.contradictions:
+    if result.contradictions:
         return  # the counts follow from statuses that are in doubt
-    tests = [test for test in theirs.results.tests if test.status != "skipped"]
-    for field, stored in (("pass_counts", theirs.pass_counts), ("total_counts", theirs.total_counts)):
+    tests = [test for test in result.results.tests if test.status != "skipped"]
+    for field, stored in (("pass_counts", result.pass_counts), ("total_counts", result.total_counts)):
         for group in GroupType:
             counted = [test for test in tests if test.group_type == group]
             count = sum(test.status == "passed" or field == "total_counts" for test in counted)
