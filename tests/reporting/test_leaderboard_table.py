@@ -10,7 +10,7 @@ from rich.console import Console
 
 from slop_code.comparison.leaderboard import Leaderboard, build_leaderboard
 from slop_code.evaluation.policy import parse_policy
-from slop_code.quality.quality_record import Quality, QualityFigures, QualityProvenance
+from slop_code.quality.quality_record import QualityFigures, QualityProvenance, QualityRecord
 from slop_code.reporting.leaderboard.agent_runs import read_agent_runs
 from slop_code.reporting.leaderboard.board_columns import columns_of, format_cost, format_tokens, sorted_rows
 from slop_code.reporting.leaderboard.leaderboard_files import as_csv, as_json, as_markdown, as_text
@@ -151,7 +151,7 @@ def measured(folder, submission, erosion):
     )  # fmt: skip
     made_by = QualityProvenance(scb_check="0", lock="", python=None, sandbox="", slop_code="0")
     tests = figures.model_copy(update={"erosion": 0.0})
-    Quality(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
+    QualityRecord(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
 
 
 def test_slopes_are_those_of_the_implementation_at_the_evaluated_submissions(tmp_path):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from slop_code.quality.measure_runs import MeasuredSnapshot
-    from slop_code.quality.quality_record import Quality, QualityFigures
+    from slop_code.quality.quality_record import QualityFigures, QualityRecord
     from slop_code.reporting.terminal import StyledLine
 
 COLUMNS = [
@@ -69,7 +69,7 @@ def quality_json(measured: MeasuredSnapshot) -> dict[str, Any]:
     }
 
 
-def _figures(quality: Quality | None, part: CodePart) -> QualityFigures | None:
+def _figures(quality: QualityRecord | None, part: CodePart) -> QualityFigures | None:
     figures: QualityFigures | None = getattr(quality, part) if quality else None
     return figures
 

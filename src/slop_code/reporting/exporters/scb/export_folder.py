@@ -17,17 +17,18 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
+from slop_code.quality.quality_record import quality_of
+from slop_code.quality.snapshot_diff import SnapshotHistory
 from slop_code.reporting.exporters.scb.carried_values import (
     carried_columns,
     carried_evaluation,
     carried_quality,
     source_checkpoint,
 )
-from slop_code.reporting.exporters.scb.exported_columns import columns_of
+from slop_code.reporting.exporters.scb.exported_columns import change_columns, exported_columns, quality_columns
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
 from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
 from slop_code.reporting.exporters.scb.exported_summary import result_document
-from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns, quality_columns
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT, stored_snapshot
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 RUN_FILES = (CONFIG_FILE, "environment.yaml", "problem_catalog.json")
 """Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-RESERVED = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
+RESERVED_NAMES = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
 
 
 def export_folder(runs: Sequence[RunResults], target: Path, skips: Skips) -> None:
@@ -76,7 +77,7 @@ def check_target(target: Path, runs: Sequence[RunResults]) -> None:
 
 def folder_name(name: str) -> str:
     """The name, or a similar one where it could not be the name of a folder here. Different names stay different."""
-    if SAFE_NAME.fullmatch(name) and name not in RESERVED:
+    if SAFE_NAME.fullmatch(name) and name not in RESERVED_NAMES:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{re.sub('[^A-Za-z0-9]+', '_', name)[:60]}-{digest}"
@@ -105,7 +106,7 @@ class _RunExport:
     run: RunResults
     folder: Path
     skips: Skips
-    snapshots: SnapshotColumns = field(default_factory=SnapshotColumns)
+    history: SnapshotHistory = field(default_factory=SnapshotHistory)
     problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
     sources: dict[Path, ColumnsByCheckpoint] = field(default_factory=dict)
     """Runs that the results are of, with columns of SlopCodeBench: the run itself, or that of a mirrored tree."""
@@ -143,9 +144,11 @@ class _RunExport:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
         run = self.run.folder if source == stored else source.parent.parent
         carried = self._carried(run).get((line.problem, line.checkpoint), {})
-        changes = {} if "lines_added" in carried else self.snapshots.next(line, stored_snapshot(stored))
-        known = {**quality_columns(stored), **changes, **carried, "path": path}
-        return columns_of(entry, counts, skips, identity, known)
+        snapshots = None if "lines_added" in carried else self.history.add(line, stored_snapshot(stored))
+        measured = quality_columns(quality_of(entry, self.run.unreadable).record)
+        changes = change_columns(snapshots.changes if snapshots else None)
+        known = {**measured, **changes, **carried, "path": path}
+        return exported_columns(entry, counts, skips, identity, known)
 
     def _carried(self, run: Path) -> ColumnsByCheckpoint:
         if run not in self.sources:
