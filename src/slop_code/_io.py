@@ -54,6 +54,23 @@ def read_bounded(path: Path, limit: int) -> bytes:
     return data
 
 
+def read_or_none(path: Path, limit: int) -> bytes | None:
+    """As `read_bounded`; None where there is no such file, or it cannot be read."""
+    try:
+        return read_bounded(path, limit)
+    except (OSError, TooLargeError):
+        return None
+
+
+def json_object(data: bytes | None) -> dict[str, Any]:
+    """The object in a JSON text; empty where there is none."""
+    try:
+        document = json.loads(data or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading without following a link or waiting for a pipe."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -5,13 +5,12 @@ They come from files that the agent's harness wrote. A value of another type or 
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import json_object, read_or_none
 from slop_code._yaml import parse_yaml
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Duration, Stored
@@ -77,7 +76,7 @@ class AgentIdentity(Stored):
 
 def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
     """From inference_result.json in a checkpoint's folder; None where there is none, or nothing usable in it."""
-    document = read_json(checkpoint / INFERENCE_FILE, MAX_FILE_BYTES)
+    document = read_json(checkpoint / INFERENCE_FILE)
     usage = mapping(document.get("usage"))
     values = {**mapping(usage.get("net_tokens")), "cost": usage.get("cost"), "steps": usage.get("steps")}
     values |= {name: document.get(name) for name in ("started", "elapsed")}
@@ -93,7 +92,7 @@ def read_agent_identity(run: Path) -> AgentIdentity:
     """
     config = _read_yaml(run / CONFIG_FILE)
     result = run / RESULT_SUMMARY_FILE
-    summary = read_json(result, MAX_FILE_BYTES) or read_json(kept_name(result), MAX_FILE_BYTES)
+    summary = read_json(result) or read_json(kept_name(result))
     if not config and not summary:
         return _identity_in_summary(run)
     model, agent = config.get("model"), config.get("agent")
@@ -114,18 +113,15 @@ def _identity_in_summary(run: Path) -> AgentIdentity:
     return AgentIdentity(**{name: text_or_none(known.get(name)) for name in AgentIdentity.model_fields})
 
 
-def read_json(path: Path, limit: int) -> dict[str, Any]:
+def read_json(path: Path, limit: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """The object in a file; empty where there is none that can be read."""
-    try:
-        return mapping(json.loads(read_bounded(path, limit)))
-    except (OSError, TooLargeError, ValueError, RecursionError):
-        return {}
+    return json_object(read_or_none(path, limit))
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        return parse_yaml(read_bounded(path, MAX_FILE_BYTES).decode(), path)
-    except (OSError, TooLargeError, UnicodeDecodeError, ConfigError):
+        return parse_yaml((read_or_none(path, MAX_FILE_BYTES) or b"").decode(), path)
+    except (UnicodeDecodeError, ConfigError):
         return {}
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code._io import read_or_none
 from slop_code.errors import ConfigError, ResultError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.report import RESULT_FILE
@@ -27,7 +28,7 @@ from slop_code.reporting.exporters.scb.carried_values import (
 )
 from slop_code.reporting.exporters.scb.exported_columns import change_columns, exported_columns, quality_columns
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
-from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
+from slop_code.reporting.exporters.scb.exported_report import evaluation_files
 from slop_code.reporting.exporters.scb.exported_summary import result_document
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT, stored_snapshot
 from slop_code.runs.scb.agent_facts import (
@@ -180,7 +181,7 @@ def _whole(version: str | None) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    data = read_file(source, MAX_FILE_BYTES)
+    data = read_or_none(source, MAX_FILE_BYTES)
     if data is not None:
         _write(target, data)
 
