@@ -20,7 +20,16 @@ from slop_code.reporting.html.code_data import (
     smaller_diffs,
 )
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
-from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
+from slop_code.reporting.html.page_texts import (
+    LEFT_OUT,
+    SHORTER,
+    TextPool,
+    UniqueNames,
+    limited,
+    name_of,
+    short,
+    shortened,
+)
 from slop_code.reporting.html.regrade_data import regrade_notes
 from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.resource_text import resource_text
@@ -158,7 +167,6 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
     regressions = line.regressions
     passed = [line.pass_counts.get(group, 0) for group in GroupType]
     total = [line.total_counts.get(group, 0) for group in GroupType]
-    more = len(line.warnings) - MAX_WARNINGS
     return {
         "name": name_of(line.checkpoint),
         "state": line.state,
@@ -173,7 +181,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "attempts": line.attempts,
         "agent": work_text(line.agent) or None if line.agent else None,
         "python": short(python) if line.digests and (python := line.digests.python) else None,
-        "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
+        "warnings": limited(line.warnings, MAX_WARNINGS, short),
         "since": name_of(regressions.since) if regressions else None,
         "introduced": regressions.introduced if regressions else 0,
         "repaired": regressions.repaired if regressions else 0,

@@ -17,7 +17,7 @@ from slop_code.evaluation.report import Duration, Stored
 from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE, kept_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from pathlib import Path
 
 INFERENCE_FILE = "inference_result.json"
@@ -28,6 +28,15 @@ MAX_SUMMARY_BYTES = 64 << 20
 MAX_COUNT = 2**53
 """Largest number that every JSON reader keeps exactly."""
 MAX_TEXT_LENGTH = 200
+NAME_PARTS = {
+    "model": "",
+    "agent": "",
+    "version": "version ",
+    "thinking": "thinking ",
+    "prompt": "prompt ",
+    "provider": "from ",
+}
+"""Fields of an identity in the order of a name, and the words before their values."""
 TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
@@ -72,6 +81,11 @@ class AgentIdentity(Stored):
     @property
     def is_known(self) -> bool:
         return any(value is not None for _, value in self)
+
+    def text(self, parts: Container[str] = NAME_PARTS) -> str:
+        """Of these parts, those that are known."""
+        values = {part: getattr(self, part) for part in NAME_PARTS if part in parts}
+        return ", ".join(f"{NAME_PARTS[part]}{value}" for part, value in values.items() if value is not None)
 
 
 def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
