@@ -45,6 +45,23 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that does not exist yet; it is on the disk when this returns."""
+    with path.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Write the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a regular file of at most `limit` bytes; links are not followed."""
     with open_regular(path) as stream:

@@ -345,6 +345,16 @@ def test_files_that_are_links_or_too_large_are_not_copied(tmp_path, export):
     assert sorted(path.name for path in exported.iterdir()) == ["checkpoint_results.jsonl", "result.json", "words"]
 
 
+def test_every_file_is_on_the_disk_before_the_export_appears(tmp_path, export, monkeypatch):
+    run, synced = write_run(tmp_path / "run", {"words": ["+", "-"]}), []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+    folder = export(run)
+    assert synced[-1] == tmp_path
+    scratch = synced[0].parents[len(synced[0].relative_to(tmp_path).parts) - 2]
+    expected = {scratch, *(scratch / path.relative_to(folder) for path in folder.rglob("*"))}
+    assert set(synced[:-1]) == expected
+
+
 def test_lines_are_counted_between_the_snapshots_of_two_checkpoints(tmp_path, export):
     folder = write_run(tmp_path / "run", {"words": ["+", "+", "+", "+"]})
     for number, text in ((1, "a\nb\n"), (2, "a\nc\nd\n"), (4, "a\n")):

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import read_or_none
+from slop_code._io import read_or_none, sync_folder, write_new
 from slop_code.errors import ConfigError, ResultError, UsageError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
@@ -38,6 +39,7 @@ from slop_code.runs.scb.agent_facts import (
     RESULT_SUMMARY_FILE,
     read_agent_identity,
 )
+from slop_code.runs.scb.catalog import CATALOG_FILE
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.scb.scb_report import EVALUATION_DIR
 
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
-RUN_FILES = (CONFIG_FILE, "environment.yaml", "problem_catalog.json")
+RUN_FILES = (CONFIG_FILE, ENVIRONMENT, CATALOG_FILE)
 """Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 RESERVED_NAMES = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
@@ -92,7 +94,10 @@ def _new_folder(target: Path) -> Iterator[Path]:
     try:
         scratch.mkdir()
         yield scratch
+        for folder, *_ in os.walk(scratch):
+            sync_folder(Path(folder))
         os.rename(scratch, target)  # replaces an empty folder only
+        sync_folder(target.parent)
     except OSError as error:
         if error.filename is None or Path(error.filename).is_relative_to(scratch):
             error.filename, error.filename2 = os.fspath(target), None
@@ -192,5 +197,4 @@ def _write_json(path: Path, document: Any) -> None:
 
 def _write(path: Path, data: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as stream:
-        stream.write(data.encode("ascii") if isinstance(data, str) else data)
+    write_new(path, data.encode("ascii") if isinstance(data, str) else data)
