@@ -163,6 +163,13 @@ def test_code_of_the_judge_imports_only_the_standard_library_and_pytest(path):
     assert {name.partition(".")[0] for name in imported(path)} - allowed == later
 
 
+def test_commands_import_runs_late():
+    """Help and mistakes in arguments load nothing that evaluates."""
+    statements = [node for path in (PACKAGE / "cli").glob("*_command.py") for node in parsed(path).body]
+    modules = [node.module or "" for node in statements if isinstance(node, ast.ImportFrom)]
+    assert not [name for name in modules if name.startswith("slop_code.runs")]
+
+
 @pytest.mark.e2e
 def test_the_core_loads_only_pydantic_and_yaml():
     """Modules without a file are parts of compiled ones."""

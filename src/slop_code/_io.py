@@ -45,6 +45,23 @@ def open_atomic(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def write_new(path: Path, data: bytes) -> None:
+    """Write a file that does not exist yet; it is on the disk when this returns."""
+    with path.open("xb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def sync_folder(path: Path) -> None:
+    """Write the names in a folder to the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def read_bounded(path: Path, limit: int) -> bytes:
     """The content of a regular file of at most `limit` bytes; links are not followed."""
     with open_regular(path) as stream:
@@ -52,6 +69,23 @@ def read_bounded(path: Path, limit: int) -> bytes:
     if len(data) > limit:
         raise TooLargeError(f"{path.name} is larger than {limit} bytes")
     return data
+
+
+def read_or_none(path: Path, limit: int) -> bytes | None:
+    """As `read_bounded`; None where there is no such file, or it cannot be read."""
+    try:
+        return read_bounded(path, limit)
+    except (OSError, TooLargeError):
+        return None
+
+
+def json_object(data: bytes | None) -> dict[str, Any]:
+    """The object in a JSON text; empty where there is none."""
+    try:
+        document = json.loads(data or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -126,8 +126,12 @@ def test_cost_comes_from_their_lines_where_the_agent_left_no_file(world, theirs,
         path.unlink()
     slop_code("eval", theirs, "-o", "out")
     assert all(line.agent and line.agent.cost for line in read_lines(world.folder / "out" / LINES_FILE))
+    assert "cost $0.81" in slop_code("show", "out/ledger/checkpoint_3")[1]
     slop_code("eval", theirs, "--replace")
     assert all(line.agent and line.agent.cost for line in read_lines(theirs / LINES_FILE))
+    assert "cost $0.81" in slop_code("show", theirs / "ledger/checkpoint_3")[1]
+    (theirs / LINES_FILE).unlink()
+    assert "cost $0.81" in slop_code("show", theirs / "ledger/checkpoint_3")[1]
 
 
 @pytest.mark.parametrize(

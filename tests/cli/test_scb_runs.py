@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
-from slop_code.runs.scb.scb_evaluation import NOT_RECORDED
+from slop_code.runs.scb.scb_evaluation import FACTS_NOT_RECORDED
 from slop_code.verification.scb_result_check import NO_EVIDENCE
 from tests.scb_run import PROBLEMS, write_scb_run
 
@@ -56,11 +56,12 @@ def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, slop_cod
         "by: the SlopCodeBench runner; versions not recorded",
         "of: not recorded",
         "isolation: not recorded; tests read from its files; 4.5 s",
-        "agent: example-model, example_agent 2.0.51, prompt configs/prompts/just-solve.jinja, thinking high; "
-        "cost $0.81, 2,707 output tokens, 3 min 30 s",
+        "agent: example-model, example_agent, version 2.0.51, thinking high, prompt configs/prompts/just-solve.jinja, "
+        "from example; "
+        "cost $0.81, 2.7k output tokens, 3 min 30 s",
     ]
     assert "ERROR Error test_checkpoint_3.py::test_audits: AssertionError" in out
-    assert f"warning: {NOT_RECORDED}" in out
+    assert f"warning: {FACTS_NOT_RECORDED}" in out
     _, test, _ = slop_code("show", theirs / "ledger/checkpoint_3", "test_closes")
     assert "assert 'wrong" in test
     assert "rerun" not in test
@@ -69,10 +70,10 @@ def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, slop_cod
 def test_show_takes_the_agents_work_from_the_lines_where_no_other_file_has_it(theirs, slop_code):
     (theirs / "ledger/checkpoint_3/inference_result.json").unlink()
     _, out, _ = slop_code("show", theirs / "ledger/checkpoint_3")
-    assert "; cost $0.81, 2,707 output tokens, 3 min 30 s" in out
+    assert "; cost $0.81, 2.7k output tokens, 3 min 30 s" in out
     (theirs / "checkpoint_results.jsonl").unlink()
     _, out, _ = slop_code("show", theirs / "ledger/checkpoint_3")
-    assert "thinking high\n" in out
+    assert "from example\n" in out
 
 
 def test_show_escapes_what_the_files_say(theirs, slop_code):
@@ -159,8 +160,7 @@ def test_every_export_has_their_tests(theirs, slop_code, tmp_path, name):
         rows = list(csv.DictReader(text.splitlines()))
         assert {row["slop_code"] + row["evaluation_version"] + row["tests_digest"] for row in rows} == {""}
         assert {row["file"] for row in rows} == {f"test_checkpoint_{number}.py" for number in (1, 2, 3)}
-    elif name != "markdown":
-        assert "not recorded" in text
+    assert name == "markdown" or "not recorded" not in text.replace(FACTS_NOT_RECORDED, "")
 
 
 def test_the_report_has_the_agent_and_says_what_is_not_recorded(theirs, slop_code, tmp_path):
@@ -168,12 +168,12 @@ def test_the_report_has_the_agent_and_says_what_is_not_recorded(theirs, slop_cod
     assert status == 0
     data, _ = report_data(read_runs([theirs]), ["all-cases"])
     (shown,) = data["runs"]
-    assert shown["agent"].startswith("example-model, example_agent 2.0.51, ")
-    assert shown["agent"].endswith("; cost $3.46, 10,849 output tokens, 15 min 30 s")
+    assert shown["agent"].startswith("example-model, example_agent, version 2.0.51, ")
+    assert shown["agent"].endswith("; cost $3.46, 10.8k output tokens, 15 min 30 s")
     checkpoint = shown["problems"][1]["checkpoints"][2]
-    assert checkpoint["agent"] == "cost $0.81, 2,707 output tokens, 3 min 30 s"
+    assert checkpoint["agent"] == "cost $0.81, 2.7k output tokens, 3 min 30 s"
     assert checkpoint["not_recorded"]
-    assert checkpoint["warnings"] == [NOT_RECORDED]
+    assert checkpoint["warnings"] == [FACTS_NOT_RECORDED]
 
 
 def test_a_run_has_its_checkpoints_in_order_with_verdicts_and_changes(theirs):

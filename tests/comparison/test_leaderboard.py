@@ -75,7 +75,7 @@ def test_runs_of_the_same_identity_are_samples_of_an_agent(identities, expected)
             ["aurora, from north", "aurora, from south"],
         ),
         ([AgentIdentity(agent="solo"), AgentIdentity()], ["solo", "b"]),
-        ([AgentIdentity(agent="solo", version="1")], ["solo, 1"]),
+        ([AgentIdentity(agent="solo", version="1")], ["solo, version 1"]),
     ],
 )
 def test_a_name_has_the_parts_that_differ(identities, expected):
@@ -108,7 +108,7 @@ def test_problems_that_a_run_lacks_are_named():
     ]
     board = build_leaderboard(runs)
     assert (board.problems, board.checkpoints) == (["one", "three", "two"], 3)
-    assert {row.name: (row.problems, row.lacking) for row in board.rows} == {
+    assert {row.name: (row.problems, row.missing_problems) for row in board.rows} == {
         "aurora": (3, {"b": ["three", "two"]}),
         "basalt": (2, {"c": ["three"]}),
     }
@@ -184,7 +184,7 @@ def test_a_slope_is_the_mean_over_problems(points, expected, recorded):
     assert slopes["verbosity"].mean is None
 
 
-def test_broken_and_recovered_tests_are_summed_over_runs():
+def test_broken_and_repaired_tests_are_summed_over_runs():
     changes = Regressions(since="checkpoint_1", introduced=2, repaired=1)
     runs = [agent_run(name, {"words": "+"}, regressions=changes) for name in "ab"]
     regressions = build_leaderboard(runs).rows[0].totals.regressions

@@ -132,7 +132,7 @@ def test_every_field_of_a_run_is_explained(heading: str, model: type[BaseModel])
 @pytest.mark.parametrize(
     ("heading", "model"),
     [
-        ("quality.json", quality_record.Quality),
+        ("quality.json", quality_record.QualityRecord),
         ("Figures", quality_record.QualityFigures),
         ("Left out", quality_record.LeftOut),
         ("Provenance", quality_record.QualityProvenance),

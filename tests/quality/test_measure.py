@@ -15,8 +15,9 @@ import pytest
 from slop_code.cli.main import run
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.sandbox import PreparedSubject
+from slop_code.quality import measure
 from slop_code.quality.measure import LOCK, PYTHON, ScbCheck, locked_version
-from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, CodePart, Quality
+from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, CodePart, QualityRecord
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 VERBOSE = """
@@ -222,6 +223,11 @@ def test_other_languages_have_figures(scb_check, submission, name):
     assert quality.implementation.source_lines >= 1
 
 
+def test_every_module_that_decides_figures_is_in_the_key_of_the_cache():
+    used = {"scb_check_driver.py", "scb_check_output.py", "quality_record.py", "sources.py", "scb-check.lock"}
+    assert {file.name for file in measure.FIGURE_SOURCES if file.is_file()} == used
+
+
 def test_every_package_of_the_lock_has_a_hash():
     requirements = LOCK.read_text().split("\n")
     pinned = [number for number, line in enumerate(requirements) if "==" in line]
@@ -245,7 +251,7 @@ def test_the_command_writes_a_record_beside_each_snapshot(scb_check, plain, subm
     answer = json.loads(capsys.readouterr().out)
 
     assert [each["label"] for each in answer] == [f"run/words/checkpoint_{number}" for number in (1, 2, 3)]
-    assert Quality.load(folder / "words" / "checkpoint_1") == plain
+    assert QualityRecord.load(folder / "words" / "checkpoint_1") == plain
     assert answer[1]["quality"] == plain.model_dump(mode="json")
     assert "not replaced" in answer[2]["error"]
     assert foreign.read_text() == '{"mass.cc": 1}'
@@ -263,7 +269,7 @@ def test_a_failed_measurement_changes_no_verdict(scb_check, evaluation, capsys):
     (checkpoint / QUALITY_FILE).unlink()
     assert run(command) == 0
     assert "source line" in capsys.readouterr().out
-    assert Quality.load(checkpoint).implementation.source_lines == 1
+    assert QualityRecord.load(checkpoint).implementation.source_lines == 1
 
 
 @pytest.mark.e2e

@@ -12,9 +12,9 @@ from slop_code.quality.quality_record import (
     QUALITY_FILE,
     CodePart,
     LeftOut,
-    Quality,
     QualityFigures,
     QualityProvenance,
+    QualityRecord,
     replaceable_record,
 )
 
@@ -24,11 +24,11 @@ FIGURES = QualityFigures(
 )  # fmt: skip
 
 
-def quality(**fields: Any) -> Quality:
+def quality(**fields: Any) -> QualityRecord:
     provenance = QualityProvenance(
         scb_check="0.2.0", lock="1" * 64, python="3.12.1", sandbox="bubblewrap", slop_code="1"
     )
-    return Quality.model_validate({"submission": "5ub", "provenance": provenance, **fields})
+    return QualityRecord.model_validate({"submission": "5ub", "provenance": provenance, **fields})
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def quality(**fields: Any) -> Quality:
 def test_a_record_loads_as_it_was_saved(tmp_path, record):
     record.save(tmp_path)
 
-    assert Quality.load(tmp_path) == record
+    assert QualityRecord.load(tmp_path) == record
 
 
 def test_a_folder_without_a_record_has_none(tmp_path):
-    assert Quality.load(tmp_path) is None
+    assert QualityRecord.load(tmp_path) is None
 
 
 def test_a_side_without_files_is_no_failure():
@@ -62,7 +62,7 @@ def test_a_file_of_another_maker_is_neither_read_nor_replaced(tmp_path, text):
     (tmp_path / QUALITY_FILE).write_text(text)
 
     with pytest.raises(ResultError):
-        Quality.load(tmp_path)
+        QualityRecord.load(tmp_path)
     with pytest.raises(UsageError, match="not replaced"):
         replaceable_record(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.quality import snapshot_diff
 from slop_code.quality.line_diff import StepBudget
-from slop_code.quality.snapshot_diff import changes_between, compare_files, read_snapshot
+from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snapshot
 from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 
 
@@ -23,6 +23,12 @@ def write(folder, files):
     return folder
 
 
+def changes_between(before, after):
+    """Of two folders; None where one of them is not recorded."""
+    earlier, files = {} if before is None else read_snapshot(before), read_snapshot(after)
+    return None if files is None or earlier is None else compare_files(earlier, files, StepBudget(MAX_STEPS))
+
+
 @pytest.fixture
 def changed(tmp_path):
     def changes(before, after):
@@ -32,8 +38,12 @@ def changed(tmp_path):
     return changes
 
 
+def paths(changes, kind):
+    return [change.path for change in changes.files if change.kind == kind]
+
+
 def facts(changes):
-    kinds = [list(changes.paths(kind)) for kind in ("added", "removed", "changed")]
+    kinds = [paths(changes, kind) for kind in ("added", "removed", "changed")]
     return kinds, changes.lines_added, changes.lines_removed, changes.churn
 
 
@@ -55,9 +65,9 @@ def test_files_and_lines_are_counted(changed, before, after, expected):
     assert facts(changed(before, after)) == expected
 
 
-def test_lines_of_both_snapshots_are_counted(changed):
-    changes = changed({"a": "1\n2\n", "x.py": "1"}, {"a": "1\n", "b": "\0\n\n", "c": "x"})
-    assert (changes.lines_before, changes.lines_after, changes.files_after, changes.unread) == (3, 2, 3, 0)
+def test_lines_of_the_earlier_snapshot_are_counted(changed):
+    changes = changed({"a": "1\n2\n", "x.py": "1", "b": "\0\n\n"}, {"a": "1\n"})
+    assert (changes.lines_before, changes.unread) == (3, 0)
 
 
 @pytest.mark.parametrize("name", sorted(NOT_WRITTEN_BY_AGENTS))
@@ -67,13 +77,13 @@ def test_folders_of_packages_and_tools_are_left_out_at_any_depth(changed, name):
 
 
 def test_a_file_with_the_name_of_such_a_folder_counts(changed):
-    assert changed({}, {"node_modules": "1\n"}).paths("added") == ("node_modules",)
+    assert paths(changed({}, {"node_modules": "1\n"}), "added") == ["node_modules"]
 
 
 def test_binary_files_have_no_lines(changed):
     changes = changed({"a": b"\0\n1", "b": "1\n", "c": b"\0"}, {"a": b"\0\n2", "b": b"\0\n", "c": b"\0"})
     assert [(change.path, change.is_binary) for change in changes.files] == [("a", True), ("b", True)]
-    assert (changes.lines_added, changes.lines_removed, changes.lines_after, changes.unread) == (0, 1, 0, 0)
+    assert (changes.lines_added, changes.lines_removed, changes.unread) == (0, 1, 0)
     assert [*changes.files[0].diff()] == []
     assert [*changes.files[1].diff()] == ["@@ -1 +0,0 @@", "-1"]
 
@@ -105,7 +115,7 @@ def test_links_and_special_files_are_never_read(tmp_path):
 def test_odd_names_are_text(changed):
     names = [b"\xff\xfe", b"<img src=x>\n\x1b[2J", b"\\xff\\xfe", b"-rf", "ä".encode()]
     changes = changed({}, dict.fromkeys(names, "1\n"))
-    assert set(changes.paths("added")) == {"\\xff\\xfe", "<img src=x>\n\x1b[2J", "-rf", "ä"}
+    assert set(paths(changes, "added")) == {"\\xff\\xfe", "<img src=x>\n\x1b[2J", "-rf", "ä"}
     assert changes.lines_added == 5
 
 
@@ -136,7 +146,7 @@ def test_bytes_of_a_snapshot_are_bounded(changed, monkeypatch):
 
 def test_a_snapshot_with_too_many_files_is_not_measured(changed, monkeypatch):
     monkeypatch.setattr(snapshot_diff, "MAX_FILES", 3)
-    assert changed({}, {"a": "", "b": "", "c": ""}).files_after == 3
+    assert len(changed({}, {"a": "", "b": "", "c": ""}).files) == 3
     assert changed({}, {"d": ""}) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.quality import sources
 from slop_code.quality.quality_record import CodePart
-from slop_code.quality.sources import copy_sources, neutral_path, part_of
+from slop_code.quality.sources import code_part_of, copy_sources, neutral_path
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def copy(snapshot, tmp_path):
     ],
 )
 def test_the_submissions_own_tests_are_told_by_their_names(path, part):
-    assert part_of(PurePosixPath(path)) == part
+    assert code_part_of(PurePosixPath(path)) == part
 
 
 @pytest.mark.parametrize("path", ["main.py", "pkg/__init__.py", "a/b-c/d.e.ts", "src/x.c++"])

@@ -8,7 +8,7 @@ import json
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
-from slop_code.quality.quality_record import Quality, QualityFigures
+from slop_code.quality.quality_record import QualityFigures, QualityRecord
 from tests.factories import result
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ MEASURED = QualityFigures(
 )  # fmt: skip
 
 
-def quality(**fields: Any) -> Quality:
+def quality(**fields: Any) -> QualityRecord:
     """The record of the submission that `store` writes results of."""
     made_by = {"scb_check": "0.2.0", "lock": "0", "python": "3.12.1", "sandbox": "bubblewrap", "slop_code": "0.1.0"}
     digest = result().provenance.digests.submission
-    return Quality(**{"submission": digest, "implementation": MEASURED, "provenance": made_by, **fields})
+    return QualityRecord(**{"submission": digest, "implementation": MEASURED, "provenance": made_by, **fields})
 
 
 class Shape(HTMLParser):

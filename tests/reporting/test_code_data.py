@@ -15,6 +15,7 @@ from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
 from tests.factories import case
 from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots, unpacked
+from tests.scb_run import write_scb_run
 
 PASSES, BREAKS = [case("a"), case("b")], [case("a", "failed"), case("b")]
 
@@ -130,7 +131,7 @@ def test_all_diffs_are_bounded(read, monkeypatch):
 
 
 def test_comparisons_of_a_report_are_bounded_together(read, monkeypatch):
-    monkeypatch.setattr(run_data, "MAX_REPORT_STEPS", 2_000)
+    monkeypatch.setattr(run_data, "MAX_HISTORY_STEPS", 2_000)
     swapped = ["x\ny\n" * 40, "y\nx\nx\n" * 30]
     code, _ = read([PASSES] * 6, [{"a": swapped[n % 2]} for n in range(6)])
     assert code[-1]["incomplete"] == "1 file compared roughly"
@@ -169,6 +170,16 @@ def test_quality_is_shown_where_it_is_recorded(read, tmp_path, record, expected)
     elif record is not None:
         record.save(folder)
     assert read([PASSES], [None])[0] == [expected]
+
+
+def test_quality_of_a_run_of_slopcodebench_is_shown(tmp_path):
+    """Its results have no digest of the submission."""
+    run = tmp_path / "theirs"
+    write_scb_run(run)
+    quality().save(run / "calendar/checkpoint_1")
+    data, _ = report_data(read_runs([run]), [PassPolicy.ALL_CASES])
+    code = data["runs"][0]["problems"][0]["checkpoints"][0]["code"]
+    assert (code["implementation"], code["incomplete"]) == (SHOWN, None)
 
 
 def test_snapshots_of_other_problems_are_not_compared(tmp_path):

@@ -10,11 +10,12 @@ from rich.console import Console
 
 from slop_code.comparison.leaderboard import Leaderboard, build_leaderboard
 from slop_code.evaluation.policy import parse_policy
-from slop_code.quality.quality_record import Quality, QualityFigures, QualityProvenance
+from slop_code.quality.quality_record import QualityFigures, QualityProvenance, QualityRecord
 from slop_code.reporting.leaderboard.agent_runs import read_agent_runs
-from slop_code.reporting.leaderboard.board_columns import columns_of, format_cost, format_tokens, sorted_rows
+from slop_code.reporting.leaderboard.board_columns import columns_of, sorted_rows
 from slop_code.reporting.leaderboard.leaderboard_files import as_csv, as_json, as_markdown, as_text
 from slop_code.reporting.leaderboard.leaderboard_table import show_leaderboard
+from slop_code.reporting.text import format_cost, format_tokens
 from slop_code.runs.read_results import read_runs
 from tests.leaderboard_runs import write_agent_run, write_twenty_runs
 from tests.scb_run import write_scb_run
@@ -27,7 +28,7 @@ agent                                    strict isolated     core  missing  cost
 3 basalt-2, thinking high              45 75.0% 45 75.0% 45 75.0%   1 1.7% $0.53
 4 cinder-mini, thinking high           27 45.0% 27 45.0% 27 45.0% 20 33.3%     -
 
-all agents: agent solo, version 2.0.1, prompt configs/prompts/just-solve.jinja
+all agents: solo, version 2.0.1, prompt configs/prompts/just-solve.jinja
 aurora-large-20260101, thinking high: strict over 5 runs 98.3% (93.7% to 100%
 with 95% confidence), variance 0.00139, pass@2 100%, pass@5 100%, pass^2 96.7%,
 pass^5 91.7%
@@ -80,7 +81,7 @@ def test_no_line_is_wider_than_the_terminal(twenty, width):
 
 def test_a_wide_terminal_has_every_column(twenty):
     head = drawn(twenty, 200).splitlines()[0]
-    for name in ("time", "tokens in", "core tests", "regr.", "broke", "recovered", "pass@5", "pass^5", "problems"):
+    for name in ("time", "tokens in", "core tests", "regr.", "broke", "repaired", "pass@5", "pass^5", "problems"):
         assert name in head
     assert "erosion" not in head  # not recorded anywhere, as a note says
 
@@ -151,7 +152,7 @@ def measured(folder, submission, erosion):
     )  # fmt: skip
     made_by = QualityProvenance(scb_check="0", lock="", python=None, sandbox="", slop_code="0")
     tests = figures.model_copy(update={"erosion": 0.0})
-    Quality(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
+    QualityRecord(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
 
 
 def test_slopes_are_those_of_the_implementation_at_the_evaluated_submissions(tmp_path):
@@ -171,7 +172,7 @@ def test_csv_has_a_row_for_each_agent_and_plain_numbers(twenty):
     rows = list(csv.DictReader(io.StringIO(as_csv(twenty))))
     assert [row["model"] for row in rows] == [row.identity.model for row in twenty.rows]
     assert float(rows[0]["cost"]) == pytest.approx(1.03)
-    assert (rows[3]["missing"], rows[3]["problems_missing"], rows[3]["cost"]) == ("20", "1", "")
+    assert (rows[3]["missing"], rows[3]["missing_problems"], rows[3]["cost"]) == ("20", "1", "")
 
 
 @pytest.mark.e2e
@@ -238,7 +239,7 @@ def test_rows_are_sorted_by_a_column_best_first(twenty, column, expected):
 
 @pytest.mark.parametrize(
     ("dollars", "expected"),
-    [(0, "$0.00"), (0.0042, "$0.0042"), (0.09, "$0.09"), (0.1, "$0.10"), (1.005, "$1.00"), (1234.5, "$1234.50")],
+    [(0, "$0.00"), (0.0042, "$0.0042"), (0.09, "$0.09"), (0.1, "$0.10"), (1.005, "$1.00"), (1234.5, "$1,234.50")],
 )
 def test_format_cost(dollars, expected):
     assert format_cost(dollars) == expected

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
-    SNAPSHOT,
+    LAYOUT,
     add_environment,
     add_exit_zero,
     add_live_progress,
@@ -24,14 +24,13 @@ from slop_code.cli.shared_options import (
     whole_number,
 )
 from slop_code.errors import UsageError
-from slop_code.runs.follow.completeness import SETTLE_S
 
 if TYPE_CHECKING:
     import argparse
 
     from slop_code.cli.shared_options import Commands
 
-LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
+SETTLE_S = 2
 
 
 def add_to(commands: Commands) -> None:

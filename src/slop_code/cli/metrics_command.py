@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress, print_step
 from slop_code.cli.shared_options import add_environment, add_workers
-from slop_code.runs.run_layout import natural_order
 
 if TYPE_CHECKING:
     import argparse
@@ -64,6 +63,7 @@ def measure_evaluated(plan: Plan, arguments: argparse.Namespace) -> None:
     from slop_code.cli.signals import cancelled_by_signals
     from slop_code.errors import SlopCodeError
     from slop_code.quality.measure_runs import SnapshotToMeasure
+    from slop_code.runs.run_layout import natural_order
 
     submissions = [target for job in plan.jobs for target in job.targets] + [each for each, _ in plan.up_to_date]
     targets = [

@@ -143,7 +143,7 @@ def _show(records: Mapping[str, RegradeRecord], folders: Mapping[str, str], argu
 
 
 def _print_plan(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], *, as_json: bool) -> int:
-    from slop_code.reporting.regrade_lines import plan_lines
+    from slop_code.reporting.regrade_lines import regrade_plan_lines
     from slop_code.reporting.terminal import ResultConsole, print_lines
 
     issues = evaluation.plan.issues
@@ -151,5 +151,5 @@ def _print_plan(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint],
         rows = [{"label": each.submission.label, "outcome": each.outcome, "reason": each.reason} for each in planned]
         print_json({"checkpoints": rows, "issues": [{"label": each.label, "reason": each.reason} for each in issues]})
     else:
-        print_lines(ResultConsole(), plan_lines(planned, issues))
+        print_lines(ResultConsole(), regrade_plan_lines(planned, issues))
     return Exit.INFRASTRUCTURE if issues else Exit.PASSED

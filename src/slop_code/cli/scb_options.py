@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_step
+from slop_code.cli.shared_options import SNAPSHOT
 
 if TYPE_CHECKING:
     import argparse
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 PREFIX = "before_command_"
 """Of the destinations here: the defaults of a command would replace values of the same name."""
 
-ALIASES = {"overwrite": False, "problems_dir": None, "snapshot_dir": "snapshot", "quiet": False}
+ALIASES = {"overwrite": False, "problems_dir": None, "snapshot_dir": SNAPSHOT, "quiet": False}
 """Destinations of the commands' own options, each with its default: a value that the command has itself stays."""
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SNAPSHOT = "snapshot"
+LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
+"""Both as in `runs.run_layout`, which is not imported where commands are only named."""
 
 
 def add_policy(

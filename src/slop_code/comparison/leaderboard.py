@@ -12,27 +12,18 @@ from slop_code.evaluation.report import Stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.run_layout import natural_order
 from slop_code.runs.samples import Figures, Samples, copies_among, samples_of, submission_digest
-from slop_code.runs.scb.agent_facts import TOKENS, AgentIdentity
+from slop_code.runs.scb.agent_facts import NAME_PARTS, TOKENS, AgentIdentity
 from slop_code.runs.statistics import slope
 from slop_code.runs.summary import Totals, pass_tables, totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from slop_code.evaluation.policy import Policy
 
 FIGURES = ("cost", "steps", *TOKENS, "elapsed")
 """Figures of the agent's work, by the names of `AgentFacts`."""
 MEASURES = ("erosion", "verbosity")
-NAME_PARTS = {
-    "model": "",
-    "agent": "",
-    "version": "",
-    "thinking": "thinking ",
-    "prompt": "prompt ",
-    "provider": "from ",
-}
-"""Fields of an identity in the order of a name, and the words before their values."""
 
 _CheckpointName = tuple[str, str]
 """Problem and checkpoint."""
@@ -77,10 +68,10 @@ class AgentRow(Stored):
     """Runs with the same submissions as another of this row, which are not counted."""
     problems: int
     """Problems that a run of this row has."""
-    lacking: dict[str, list[str]]
+    missing_problems: dict[str, list[str]]
     """By run, the problems of the table that it does not have. Runs that have all are left out."""
     totals: Totals
-    """Every run is planned to have all checkpoints of the table: one that it lacks has no verdict."""
+    """Every run is planned to have all checkpoints of the table: one that it does not have has no verdict."""
     per_checkpoint: dict[str, RecordedMean]
     """Cost, steps, tokens and seconds of the agent; mean over the checkpoints that have the figure."""
     slopes: dict[str, RecordedMean]
@@ -162,11 +153,9 @@ def _agent_names(groups: Sequence[Sequence[AgentRun]], common: AgentIdentity) ->
     ]
 
 
-def _agent_name(run: AgentRun, common: AgentIdentity, parts: Container[str]) -> str:
-    values = {part: getattr(run.identity, part) for part in NAME_PARTS if part in parts}
-    own = {part for part in values if part == "model" or getattr(common, part) is None}
-    texts = {part: f"{NAME_PARTS[part]}{value}" for part, value in values.items() if value is not None}
-    return ", ".join([text for part, text in texts.items() if part in own] or texts.values()) or run.name
+def _agent_name(run: AgentRun, common: AgentIdentity, parts: Collection[str]) -> str:
+    own = {part for part in parts if part == "model" or getattr(common, part) is None}
+    return run.identity.text(own) or run.identity.text(parts) or run.name
 
 
 def _row(
@@ -186,7 +175,7 @@ def _row(
         runs=[run.name for run in counted],
         copies=copies,
         problems=len(set().union(*(run.problems for run in counted))),
-        lacking={run.name: sorted(lacking) for run in counted if (lacking := problems - run.problems)},
+        missing_problems={run.name: sorted(missing) for run in counted if (missing := problems - run.problems)},
         totals=totals_of(lines, policies),
         per_checkpoint={figure: _mean(_agent_figures(lines, figure)) for figure in FIGURES},
         slopes={measure: _mean(_slopes(counted, measure)) for measure in MEASURES},
@@ -199,15 +188,15 @@ def _digests(run: AgentRun) -> dict[_CheckpointName, str | None]:
 
 
 def _padded(run: AgentRun, planned: Mapping[_CheckpointName, int]) -> list[CheckpointLine]:
-    """The lines of a run, and a line without a verdict for each checkpoint that it lacks."""
+    """The lines of a run, and a line without a verdict for each checkpoint that it does not have."""
     known = {(line.problem, line.checkpoint) for line in run.lines}
-    absent = CheckpointFacts.no_verdict("this run does not have the checkpoint, another run has it")
-    lacking = [
-        CheckpointLine(**dict(absent), run=run.name, problem=problem, checkpoint=checkpoint, order=order)
+    no_verdict = CheckpointFacts.no_verdict("this run does not have the checkpoint, another run has it")
+    missing = [
+        CheckpointLine(**dict(no_verdict), run=run.name, problem=problem, checkpoint=checkpoint, order=order)
         for (problem, checkpoint), order in planned.items()
         if (problem, checkpoint) not in known
     ]
-    return [*run.lines, *lacking]
+    return [*run.lines, *missing]
 
 
 def _agent_figures(lines: Iterable[CheckpointLine], figure: str) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from array import array
 from dataclasses import dataclass
@@ -34,6 +35,14 @@ class StepBudget:
     def take(self, steps: int) -> bool:
         self.left -= steps
         return self.left >= 0
+
+    @contextlib.contextmanager
+    def part(self, limit: int) -> Iterator[StepBudget]:
+        """A budget of at most `limit` of the steps that are left; the steps that it spends are taken from this one."""
+        given = max(0, min(limit, self.left))
+        part = StepBudget(given)
+        yield part
+        self.left -= given - max(0, part.left)
 
 
 def split_lines(data: bytes) -> list[bytes]:

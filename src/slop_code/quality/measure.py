@@ -23,7 +23,14 @@ from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sand
 from slop_code.execution.session import Session
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.quality.quality_record import NO_FILES, CodePart, LeftOut, Quality, QualityFigures, QualityProvenance
+from slop_code.quality.quality_record import (
+    NO_FILES,
+    CodePart,
+    LeftOut,
+    QualityFigures,
+    QualityProvenance,
+    QualityRecord,
+)
 from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH
 from slop_code.quality.scb_check_output import ScbCheckOutput, parse_output
 from slop_code.quality.sources import Sources, copy_sources
@@ -36,7 +43,10 @@ if TYPE_CHECKING:
 
 LOCK = Path(__file__).with_name("scb-check.lock")
 DRIVER = Path(__file__).with_name("scb_check_driver.py")
-RULES = (LOCK, DRIVER, Path(__file__).with_name("sources.py"))
+FIGURE_SOURCES = [
+    LOCK.with_name(name)
+    for name in ("scb-check.lock", "scb_check_driver.py", "sources.py", "scb_check_output.py", "quality_record.py")
+]
 """Files that decide the figures of a submission."""
 
 PYTHON = ">=3.12"
@@ -49,7 +59,7 @@ SHOWN_PATHS = 5
 class FailedMeasurementError(InfrastructureError):
     """A measurement without all figures, which is not cached."""
 
-    def __init__(self, quality: Quality) -> None:
+    def __init__(self, quality: QualityRecord) -> None:
         super().__init__("; ".join(f"{part}: {reason}" for part, reason in quality.failures.items()))
         self.quality = quality
 
@@ -94,13 +104,12 @@ class ScbCheck:
             slop_code=__version__,
         )
 
-    def measure(self, snapshot: Path) -> Quality:
+    def measure(self, snapshot: Path) -> QualityRecord:
         """The figures of a snapshot, from the cache where the same submission was measured before."""
         submission = open_submission(snapshot)
         tree = read_tree(submission)
-        key = digest_of(
-            [tree.digest, self.sandbox.name, *(hashlib.sha256(file.read_bytes()).hexdigest() for file in RULES)]
-        )
+        sources = [hashlib.sha256(file.read_bytes()).hexdigest() for file in FIGURE_SOURCES]
+        key = digest_of([tree.digest, self.sandbox.name, *sources])
 
         def build(entry: Path) -> None:
             if tree.over_limit is not None:
@@ -113,9 +122,9 @@ class ScbCheck:
             quality.save(entry)
             write_manifest(entry)
 
-        def load(entry: Path) -> Quality:
+        def load(entry: Path) -> QualityRecord:
             check_manifest(entry)
-            quality = Quality.load(entry)
+            quality = QualityRecord.load(entry)
             if quality is None or quality.submission != tree.digest:
                 raise ValueError("not of this submission")
             return quality
@@ -125,7 +134,7 @@ class ScbCheck:
         except FailedMeasurementError as failed:
             return failed.quality
 
-    def _measure(self, submission: Path, digest: str) -> Quality:
+    def _measure(self, submission: Path, digest: str) -> QualityRecord:
         with self.sandbox.cache.session_folder() as folder:
             sources = copy_sources(submission, folder)
             outputs = {part: self._run(folder / part, sources.copies[part]) for part in CodePart}
@@ -176,8 +185,8 @@ class ScbCheck:
         figures: Mapping[CodePart, QualityFigures | None],
         reasons: Mapping[CodePart, str],
         left_out: Mapping[str, list[str]],
-    ) -> Quality:
-        return Quality(
+    ) -> QualityRecord:
+        return QualityRecord(
             submission=digest,
             implementation=figures.get(CodePart.IMPLEMENTATION),
             tests=figures.get(CodePart.TESTS),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
-from slop_code.quality.quality_record import Quality, replaceable_record
+from slop_code.quality.quality_record import QualityRecord, replaceable_record
 from slop_code.runs.run_layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural_order, text_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SnapshotToMeasure:
 @dataclass(frozen=True, slots=True)
 class MeasuredSnapshot:
     target: SnapshotToMeasure
-    quality: Quality | None
+    quality: QualityRecord | None
     """None: there is no measurement at all."""
 
     error: str | None = None

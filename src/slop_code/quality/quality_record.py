@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -13,9 +13,12 @@ from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.report import Stored, load_stored
+from slop_code.runs.samples import submission_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from slop_code.runs.read_results import StoredCheckpoint
 
 QUALITY_FILE = "quality.json"
 MEASURE_AGAIN = "measure it again with `slop-code metrics`"
@@ -74,7 +77,7 @@ class QualityProvenance(Stored):
     slop_code: str
 
 
-class Quality(Stored):
+class QualityRecord(Stored):
     schema_version: Literal[1] = 1
     tool: Literal["scb-check"] = "scb-check"
     submission: str
@@ -83,22 +86,22 @@ class Quality(Stored):
     tests: QualityFigures | None = None
     """Of the submission's own tests."""
     reasons: dict[CodePart, str] = Field(default_factory=dict)
-    """Why a part has no figures."""
+    """Why a part has no figures: it has no source files, or its measurement failed."""
     left_out: list[LeftOut] = Field(default_factory=list)
     provenance: QualityProvenance
 
     @property
     def failures(self) -> dict[CodePart, str]:
-        """The parts that should have figures: there are source files."""
+        """The reasons of the parts that have source files, and so should have figures."""
         return {part: reason for part, reason in self.reasons.items() if reason != NO_FILES}
 
     @classmethod
-    def load(cls, folder: Path | str) -> Quality | None:
+    def load(cls, folder: Path | str) -> QualityRecord | None:
         """The record of a checkpoint's folder; None where it was not measured. ResultError: it cannot be read."""
         path = check_path("folder", folder, "the path of a folder") / QUALITY_FILE
         return load_stored(cls, path, MEASURE_AGAIN) if os.path.lexists(path) else None
 
-    def is_worse_than(self, earlier: Quality | None) -> bool:
+    def is_worse_than(self, earlier: QualityRecord | None) -> bool:
         """Whether a measurement failed that worked before, for the same submission and with the same tool."""
         if earlier is None or not self.failures or earlier.failures:
             return False
@@ -109,10 +112,33 @@ class Quality(Stored):
         write_atomic(folder / QUALITY_FILE, text + "\n")
 
 
-def replaceable_record(folder: Path) -> Quality | None:
-    """The earlier record. UsageError where `quality.json` is not one of ours, which is never replaced."""
+class MeasuredQuality(NamedTuple):
+    record: QualityRecord | None = None
+    note: str | None = None
+    """Why the record beside the result is not used."""
+
+
+def quality_of(entry: StoredCheckpoint, unreadable: list[str]) -> MeasuredQuality:
+    """The record of the evaluated submission; any record where the digest of the submission is not recorded.
+
+    The reason why a record cannot be read is added to `unreadable`.
+    """
+    if entry.folder is None:
+        return MeasuredQuality()
     try:
-        return Quality.load(folder)
+        record = QualityRecord.load(entry.folder)
+    except ResultError as error:
+        unreadable.append(str(error))
+        return MeasuredQuality(note=f"{QUALITY_FILE} cannot be read")
+    if record is not None and submission_digest(entry.line) not in (None, record.submission):
+        return MeasuredQuality(note=f"{QUALITY_FILE} is of another submission")
+    return MeasuredQuality(record)
+
+
+def replaceable_record(folder: Path) -> QualityRecord | None:
+    """The record that a new one may replace. UsageError where `quality.json` is not one of ours."""
+    try:
+        return QualityRecord.load(folder)
     except ResultError as error:
         path, step = folder / QUALITY_FILE, "it is not replaced; move it away"
         raise UsageError(f"{path}: not a record of slop-code ({error.fact}); {step}") from error

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.submission import TreeEntry
+    from slop_code.runs.checkpoint_lines import CheckpointLine
 
 MAX_FILES = 5_000
 """Files, folders and links outside of the folders of packages and tools; a snapshot with more is not measured."""
@@ -38,7 +39,11 @@ MAX_FILE_STEPS = 500_000
 MAX_STEPS = 1_000_000
 """Steps of the comparison of two versions of a file, and of all files of two snapshots."""
 
-ChangeKind = Literal["added", "removed", "changed"]
+MAX_HISTORY_STEPS = 20_000_000
+"""Steps of all comparisons of a report or of an exported run, some 20 seconds; beyond them, files are compared
+roughly."""
+
+FileChangeKind = Literal["added", "removed", "changed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class FileChange:
     """A file that is not the same in both snapshots. A renamed file is one that was removed and one that was added."""
 
     path: str
-    kind: ChangeKind
+    kind: FileChangeKind
     lines_added: int = 0
     lines_removed: int = 0
     is_binary: bool = False
@@ -94,13 +99,8 @@ class SnapshotChanges:
     """Sorted by path."""
 
     lines_before: int
-    lines_after: int
-    files_after: int
     unread: int
     """Text files that are not read in one of the snapshots. Their lines count nowhere: the figures are incomplete."""
-
-    def paths(self, kind: ChangeKind) -> tuple[str, ...]:
-        return tuple(change.path for change in self.files if change.kind == kind)
 
     @property
     def lines_added(self) -> int:
@@ -121,14 +121,54 @@ class SnapshotChanges:
         return sum(change.is_rough for change in self.files)
 
 
-def changes_between(before: Path | None, after: Path) -> SnapshotChanges | None:
-    """Changes between two snapshots, given as folders; None where one of them is not recorded.
+@dataclass(frozen=True, slots=True)
+class CheckpointChanges:
+    """The snapshot of a checkpoint and its changes. None: a snapshot is not recorded."""
 
-    Without `before`, everything is added.
-    """
-    files = read_snapshot(after)
-    earlier = read_snapshot(before) if before is not None else {}
-    return None if files is None or earlier is None else compare_files(earlier, files, StepBudget(MAX_STEPS))
+    files: SnapshotFiles | None = None
+    changes: SnapshotChanges | None = None
+    """Since the checkpoint before; for the first one, everything is added."""
+
+    broke: SnapshotChanges | None = None
+    """Since the checkpoint at which the tests that broke here passed; None where none broke."""
+
+
+@dataclass(slots=True)
+class SnapshotHistory:
+    """Snapshots that the next checkpoint is compared with. Checkpoints are given in their order; each is read once."""
+
+    steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_HISTORY_STEPS))
+    last: CheckpointLine | None = None
+    files: SnapshotFiles | None = None
+    """Of the last checkpoint."""
+
+    judged: SnapshotFiles | None = None
+    """Of the last checkpoint with a verdict, with which tests are compared."""
+
+    def add(self, line: CheckpointLine, snapshot: Path | None) -> CheckpointChanges:
+        if self.last is None or self.last.problem != line.problem:
+            self.last, self.files, self.judged = None, None, None
+        before, judged = self._before(line), self.judged
+        files = read_snapshot(snapshot) if snapshot is not None else None
+        self.last, self.files = line, files
+        if line.state == "evaluated":
+            self.judged = files
+        if files is None:
+            return CheckpointChanges()
+        changes = None if before is None else self._compare(before, files)
+        if judged is None or line.regressions is None or not line.regressions.introduced:
+            return CheckpointChanges(files, changes)
+        return CheckpointChanges(files, changes, changes if before is judged else self._compare(judged, files))
+
+    def _before(self, line: CheckpointLine) -> SnapshotFiles | None:
+        """Of the checkpoint directly before this one. Before the first one there is nothing."""
+        if line.order == 1:
+            return {}
+        return self.files if self.last is not None and self.last.order == line.order - 1 else None
+
+    def _compare(self, before: SnapshotFiles, after: SnapshotFiles) -> SnapshotChanges:
+        with self.steps.part(MAX_STEPS) as part:
+            return compare_files(before, after, part)
 
 
 def read_snapshot(folder: Path) -> SnapshotFiles | None:
@@ -172,8 +212,6 @@ def compare_files(
     return SnapshotChanges(
         tuple(_change(text_of(os.fsdecode(path)), before.get(path), after.get(path), budget) for path in paths),
         lines_before=sum(file.lines for file in before.values()),
-        lines_after=sum(file.lines for file in after.values()),
-        files_after=len(after),
         unread=len(unread_paths(before) | unread_paths(after)),
     )
 
@@ -183,15 +221,13 @@ def unread_paths(files: Mapping[bytes, SnapshotFile]) -> set[bytes]:
 
 
 def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budget: StepBudget) -> FileChange:
-    kind: ChangeKind = "added" if old is None else "removed" if new is None else "changed"
+    kind: FileChangeKind = "added" if old is None else "removed" if new is None else "changed"
     present = [file for file in (old, new) if file is not None]
     if any(file.is_unread for file in present):
         return FileChange(path, kind, is_unread=True)
     before, after = _lines_of(old), _lines_of(new)
-    own = StepBudget(min(MAX_FILE_STEPS, budget.left))
-    given = own.left
-    exact = matching_blocks(before, after, own)
-    budget.take(given - max(0, own.left))
+    with budget.part(MAX_FILE_STEPS) as part:
+        exact = matching_blocks(before, after, part)
     blocks = outer_blocks(before, after) if exact is None else exact
     kept = sum(block.size for block in blocks)
     return FileChange(

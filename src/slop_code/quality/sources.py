@@ -84,9 +84,9 @@ def copy_sources(submission: Path, target: Path) -> Sources:
         if reason is not None:
             sources.left_out.setdefault(reason, []).append(str(path))
             continue
-        copies = sources.copies[part_of(path)]
+        copies = sources.copies[code_part_of(path)]
         name = neutral_path(path, copies)
-        copy = target / part_of(path) / name
+        copy = target / code_part_of(path) / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(b"".join(entry.content()).replace(_DIRECTIVE, _NO_DIRECTIVE))
         copies[name] = str(path)
@@ -94,7 +94,7 @@ def copy_sources(submission: Path, target: Path) -> Sources:
     return sources
 
 
-def part_of(path: PurePosixPath) -> CodePart:
+def code_part_of(path: PurePosixPath) -> CodePart:
     is_test = TEST_FILE.fullmatch(path.name) or any(part.lower() in TEST_FOLDERS for part in path.parts[:-1])
     return CodePart.TESTS if is_test else CodePart.IMPLEMENTATION
 

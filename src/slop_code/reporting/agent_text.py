@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.text import format_duration, one_line, plural
+from slop_code.reporting.text import format_cost, format_duration, format_tokens, one_line, plural
 
 if TYPE_CHECKING:
     from slop_code.runs.scb.agent_facts import AgentFacts, AgentIdentity
@@ -18,15 +18,13 @@ def agent_text(identity: AgentIdentity | None, work: AgentFacts | AgentTotals | 
 
 
 def identity_text(identity: AgentIdentity) -> str:
-    agent = " ".join(filter(None, (identity.agent, identity.version)))
-    named = [f"{name} {value}" for name in ("prompt", "thinking") if (value := getattr(identity, name))]
-    return one_line(", ".join(filter(None, (identity.model, agent, *named))))
+    return one_line(identity.text())
 
 
 def work_text(work: AgentFacts | AgentTotals) -> str:
     """Cost, output tokens and time; what is not recorded is left out."""
-    parts = [] if work.cost is None else [f"cost ${work.cost:,.2f}"]
-    parts += [] if work.output is None else [f"{work.output:,.0f} output tokens"]
+    parts = [] if work.cost is None else [f"cost {format_cost(work.cost)}"]
+    parts += [] if work.output is None else [f"{format_tokens(work.output)} output tokens"]
     parts += [] if work.elapsed is None else [format_duration(work.elapsed)]
     return ", ".join(parts)
 

@@ -9,7 +9,7 @@ from rich.text import Text
 from slop_code.quality.quality_record import CodePart
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
-from slop_code.reporting.text import first_line, one_line, plural
+from slop_code.reporting.text import NO_VALUE, first_line, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from slop_code.quality.measure_runs import MeasuredSnapshot
-    from slop_code.quality.quality_record import Quality, QualityFigures
+    from slop_code.quality.quality_record import QualityFigures, QualityRecord
     from slop_code.reporting.terminal import StyledLine
 
 COLUMNS = [
@@ -30,7 +30,6 @@ COLUMNS = [
     TableColumn("test lines", drop=5),
     TableColumn("left out", drop=1),
 ]
-NOT_MEASURED = "-"
 
 
 def show_quality(measured: Sequence[MeasuredSnapshot], console: Console) -> None:
@@ -69,7 +68,7 @@ def quality_json(measured: MeasuredSnapshot) -> dict[str, Any]:
     }
 
 
-def _figures(quality: Quality | None, part: CodePart) -> QualityFigures | None:
+def _figures(quality: QualityRecord | None, part: CodePart) -> QualityFigures | None:
     figures: QualityFigures | None = getattr(quality, part) if quality else None
     return figures
 
@@ -77,11 +76,11 @@ def _figures(quality: Quality | None, part: CodePart) -> QualityFigures | None:
 def _cells(measured: MeasuredSnapshot) -> list[Text]:
     quality = measured.quality
     own, tests = (_figures(quality, part) for part in CodePart)
-    left_out = str(sum(left.files for left in quality.left_out)) if quality else NOT_MEASURED
-    test_lines = str(tests.source_lines) if tests else NOT_MEASURED
+    left_out = str(sum(left.files for left in quality.left_out)) if quality else NO_VALUE
+    test_lines = str(tests.source_lines) if tests else NO_VALUE
     if own is None:
-        return [Text(text) for text in (*[NOT_MEASURED] * 6, test_lines, left_out)]
-    complexity = NOT_MEASURED if own.max_complexity is None else str(own.max_complexity)
+        return [Text(text) for text in (*[NO_VALUE] * 6, test_lines, left_out)]
+    complexity = NO_VALUE if own.max_complexity is None else str(own.max_complexity)
     texts = [str(own.source_lines), f"{own.verbosity:.3f}", f"{own.erosion:.3f}", f"{own.cog_erosion:.3f}"]
     return [Text(text) for text in (*texts, complexity, str(own.files), test_lines, left_out)]
 

@@ -40,10 +40,10 @@ def regrade_lines(run: str, record: RegradeRecord) -> Iterator[StyledLine]:
     yield f"{one_line(run)}: {total}", "bold"
     for checkpoint in record.checkpoints:
         if checkpoint.outcome != RegradeOutcome.UNCHANGED:
-            yield from checkpoint_lines(checkpoint)
+            yield from regraded_lines(checkpoint)
 
 
-def checkpoint_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
+def regraded_lines(checkpoint: RegradedCheckpoint) -> Iterator[StyledLine]:
     reason = f" ({first_line(checkpoint.reason)})" if checkpoint.reason else ""
     style = "magenta" if checkpoint.outcome == RegradeOutcome.NOT_REGRADED else ""
     yield f"{one_line(checkpoint.problem)} {one_line(checkpoint.checkpoint)}: {checkpoint.outcome}{reason}", style
@@ -84,7 +84,7 @@ def _passed(value: bool) -> str:
     return "passed" if value else "not passed"
 
 
-def plan_lines(planned: Sequence[PlannedCheckpoint], issues: Sequence[RunIssue]) -> Iterator[StyledLine]:
+def regrade_plan_lines(planned: Sequence[PlannedCheckpoint], issues: Sequence[RunIssue]) -> Iterator[StyledLine]:
     for item in planned:
         reason = f": {first_line(item.reason)}" if item.reason else ""
         yield f"{item.outcome:15}  {one_line(item.submission.label)}{reason}", "dim" if item.reason is None else ""

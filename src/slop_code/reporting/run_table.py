@@ -21,6 +21,7 @@ from slop_code.reporting.text import (
     more_line,
     one_line,
     plural,
+    rates_text,
 )
 from slop_code.runs.summary import totals_of
 
@@ -161,7 +162,8 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
-    yield from _rates(summary.totals)
+    if rates := rates_text(summary.totals):
+        yield rates, ""
     if agent := agents_of(summary):
         yield f"agent: {agent}", ""
     if summary.samples:
@@ -174,18 +176,6 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
                 "yellow",
             )
     yield verdict(summary, policy)
-
-
-def _rates(totals: Totals) -> Iterator[StyledLine]:
-    """Solved checkpoints and mean pass rates; nothing where no checkpoint was evaluated."""
-    planned = totals.checkpoints.planned
-    texts = [
-        f"{policy} {figures.solved} of {planned} solved (mean {format_percent(figures.mean)})"
-        for policy, figures in totals.rates.items()
-        if figures.mean is not None
-    ]
-    if texts:
-        yield f"rates: {', '.join(texts)}", ""
 
 
 def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:

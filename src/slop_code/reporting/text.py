@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
     from slop_code.reporting.terminal import StyledLine
     from slop_code.runs.checkpoint_lines import CheckpointLine
+    from slop_code.runs.summary import Totals
 
 NOT_RECORDED = "not recorded"
+NO_VALUE = "-"
+"""In a cell of a table."""
 JSON_HAS_ALL = "; --json has them all"
 LINE_WIDTH = 500
 """Characters of a name, a reason or another text within a line."""
@@ -68,6 +71,17 @@ def rates_of(line: CheckpointLine) -> dict[RatePolicy, float | None]:
     }
 
 
+def rates_text(totals: Totals) -> str:
+    """Solved checkpoints and mean pass rates; empty where no checkpoint was evaluated."""
+    planned = totals.checkpoints.planned
+    texts = [
+        f"{policy} {figures.solved} of {planned} solved (mean {format_percent(figures.mean)})"
+        for policy, figures in totals.rates.items()
+        if figures.mean is not None
+    ]
+    return f"rates: {', '.join(texts)}" if texts else ""
+
+
 def no_verdict_text(line: CheckpointLine) -> str:
     return file_safe(f"no verdict: {line.reason or line.state}")
 
@@ -100,6 +114,17 @@ def format_clock(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes}:{rest:02}" if minutes else f"{seconds:.1f} s"
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def format_cost(dollars: float) -> str:
+    return f"${dollars:,.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
+
+
+def format_tokens(count: float) -> str:
+    for power, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= power:
+            return f"{count / power:.1f}{unit}"
+    return f"{count:.0f}"
 
 
 def format_percent(share: float) -> str:

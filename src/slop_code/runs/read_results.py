@@ -37,7 +37,7 @@ from slop_code.runs.run_layout import (
 )
 from slop_code.runs.scb.agent_facts import read_agent_facts
 from slop_code.runs.scb.load_result import load_result
-from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, read_scb_lines
+from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, has_own_lines, scb_lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -103,8 +103,7 @@ class RunResults:
     def _located(self) -> list[_LocatedCheckpoint]:
         """All checkpoints that the run has or should have, in order and with their numbers."""
         paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        scb_lines = read_scb_lines(self.folder / LINES_FILE)
-        if scb_lines is None and os.path.lexists(self.folder / LINES_FILE):
+        if has_own_lines(self.folder):
             summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
             moved = [_locate(path) for path in paths.values()]
             names = {(item.problem, item.checkpoint) for item in moved}
@@ -113,7 +112,7 @@ class RunResults:
         else:
             located = [_locate(path) for path in paths.values()]
             located += self._missing(located)
-            located = self._with_scb_lines(located, scb_lines or [])
+            located = self._with_scb_lines(located, scb_lines_of(self.folder))
         located.sort(key=lambda item: (item.problem, item.order or sys.maxsize, natural_order(item.checkpoint)))
         count: Counter[str] = Counter()
         for number, item in enumerate(located):

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.result_files.foreign_files import kept_name
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.plan import OVERWRITE
-from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT
-from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, read_scb_lines
+from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
+from slop_code.runs.scb.scb_lines import agent_facts_of, scb_lines_of
 from slop_code.runs.summary import skipped_lines
 
 if TYPE_CHECKING:
@@ -57,7 +56,8 @@ def lines_of(
     checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
     for item in _kept_despite_issues(issues, index):
         checkpoints.setdefault((item.problem, item.name), item)
-    scb_lines = _scb_lines(run)
+    assert run.input_folder is not None
+    scb_lines = {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
     lines: list[CheckpointLine] = []
     before: _Checkpoint | None = None
     for item in sorted(checkpoints.values(), key=lambda item: (item.problem, item.order)):
@@ -79,14 +79,6 @@ def lines_of(
         )
         lines.append(line)
     return [*lines, *skipped_lines(lines, issues)]
-
-
-def _scb_lines(run: DiscoveredRun) -> dict[tuple[str, str], ScbLine]:
-    """Lines of the SlopCodeBench runner about this run, also where --replace has renamed their file."""
-    folder = run.input_folder
-    assert folder is not None
-    lines = read_scb_lines(folder / LINES_FILE) or read_scb_lines(kept_name(folder / LINES_FILE)) or []
-    return {(line.problem, line.checkpoint): line for line in lines}
 
 
 def _planned(

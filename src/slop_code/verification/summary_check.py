@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
 from slop_code.runs.read_results import RunResults, result_files
 from slop_code.runs.run_layout import LINES_FILE
-from slop_code.runs.scb.scb_lines import read_scb_lines
+from slop_code.runs.scb.scb_lines import has_own_lines
 from slop_code.verification.contradictions import Discrepancy
 from slop_code.verification.inputs import as_text
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 def summary_lines_by_result(run: RunResults) -> tuple[dict[Path, CheckpointLine], list[CheckpointLine]]:
     """Lines of the summary by the path of their evaluation.json, and lines of checkpoints without a result."""
     paths = {os.path.relpath(path, run.folder): path for path in result_files(run.folder)}
-    path = run.folder / LINES_FILE
-    lines = read_lines(path) if os.path.lexists(path) and read_scb_lines(path) is None else []
+    lines = read_lines(run.folder / LINES_FILE) if has_own_lines(run.folder) else []
     known = {paths[line.evaluation]: line for line in lines if line.evaluation in paths}
     return known, [entry.line for entry in run.entries() if entry.folder is None]
 

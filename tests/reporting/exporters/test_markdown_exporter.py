@@ -42,7 +42,7 @@ def test_the_verdict_comes_first_and_a_row_for_each_checkpoint(markdown, make_en
     )
     assert text.splitlines()[0] == "**NOT PASSED** (`all-cases`): 1 of 2 checkpoints passed, 1 regression"
     assert text.splitlines()[2] == (
-        "Solved: strict 1 (mean rate 75.0%), isolated 1 (mean rate 75.0%), core 2 (mean rate 100%)"
+        "rates: strict 1 of 2 solved (mean 75.0%), isolated 1 of 2 solved (mean 75.0%), core 2 of 2 solved (mean 100%)"
     )
     assert table_of(text) == [
         ["checkpoint", "verdict", "core", "error", "broke", "repaired"],

@@ -11,7 +11,7 @@ import pytest
 from slop_code.cli.main import run as slop_code
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.quality.quality_record import Quality, QualityFigures, QualityProvenance
+from slop_code.quality.quality_record import QualityFigures, QualityProvenance, QualityRecord
 from slop_code.reporting.exporters import Skips
 from slop_code.reporting.exporters.scb.export_folder import export_folder, folder_name
 from slop_code.reporting.exporters.scb.exported_columns import COLUMNS
@@ -345,6 +345,16 @@ def test_files_that_are_links_or_too_large_are_not_copied(tmp_path, export):
     assert sorted(path.name for path in exported.iterdir()) == ["checkpoint_results.jsonl", "result.json", "words"]
 
 
+def test_every_file_is_on_the_disk_before_the_export_appears(tmp_path, export, monkeypatch):
+    run, synced = write_run(tmp_path / "run", {"words": ["+", "-"]}), []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}"))))
+    folder = export(run)
+    assert synced[-1] == tmp_path
+    scratch = synced[0].parents[len(synced[0].relative_to(tmp_path).parts) - 2]
+    expected = {scratch, *(scratch / path.relative_to(folder) for path in folder.rglob("*"))}
+    assert set(synced[:-1]) == expected
+
+
 def test_lines_are_counted_between_the_snapshots_of_two_checkpoints(tmp_path, export):
     folder = write_run(tmp_path / "run", {"words": ["+", "+", "+", "+"]})
     for number, text in ((1, "a\nb\n"), (2, "a\nc\nd\n"), (4, "a\n")):
@@ -366,19 +376,21 @@ def test_the_run_of_a_mirrored_tree_is_the_source(problem, taken, tmp_path, expo
     assert (export(folder) / "config.yaml").exists() is taken
 
 
-def test_quality_of_the_implementation_is_in_the_line_and_in_the_result(tmp_path, export):
-    folder = write_run(tmp_path / "run", {"words": ["+", "+"]})
+def test_quality_of_the_implementation_is_in_the_line_and_in_the_result(tmp_path):
+    folder = write_run(tmp_path / "run", {"words": ["+", "+", "+"]}, submission="5ub")
     figures = QualityFigures(
         verbosity=0.25, erosion=0.5, cog_erosion=0.0, source_lines=40, max_complexity=12, files=2, functions=3,
         high_cc_functions=1, high_cog_functions=0, flagged_lines=10, clone_lines=4, languages={"python": 2},
     )  # fmt: skip
     made = QualityProvenance(scb_check="0.2.0", lock="l0c", python=None, sandbox="none", slop_code="0.1.0")
-    Quality(submission="5ub", implementation=figures, tests=figures, provenance=made).save(
-        folder / "words/checkpoint_1"
-    )
+    for number, digest in ((1, "5ub"), (3, "of another submission")):
+        record = QualityRecord(submission=digest, implementation=figures, tests=figures, provenance=made)
+        record.save(folder / f"words/checkpoint_{number}")
     (folder / "words/checkpoint_2/quality.json").write_text("{")
-    exported = export(folder)
-    first, second = rows(exported)
+    [run] = read_runs([folder])
+    export_folder([run], exported := tmp_path / "exported", Skips.LEAVE_OUT)
+    assert [str(folder / "words/checkpoint_2/quality.json") in message for message in run.unreadable] == [True]
+    first, *others = rows(exported)
     names = (
         "sloc",
         "files",
@@ -392,7 +404,7 @@ def test_quality_of_the_implementation_is_in_the_line_and_in_the_result(tmp_path
     )
     assert [first[name] for name in names] == [40, 2, 3, 12, 1, 4, 10.0, 0.25, 0.5]
     assert first["verbosity_flagged_pct"] == 25.0
-    assert {second[name] for name in names} == {None}
+    assert {row[name] for row in others for name in names} == {None}
     total = read(exported / "result.json")
     assert (total["erosion"]["mean"], total["verbosity"]["count"], total["cc"]["max"]["max"]) == (0.5, 1, 12)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from slop_code._version import __version__
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import limit_lines
-from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text, rates_of
+from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -112,7 +112,7 @@ def checkpoint(entry: StoredCheckpoint, policy: Policy) -> dict[str, Any]:
         "agent": line.agent.model_dump(include=set(AGENT)) if line.agent else None,
         "regressions": line.regressions.model_dump() if line.regressions else None,
         "digests": line.digests.model_dump() if line.digests else None,
-        "evaluation_version": line.evaluation_version or (NOT_RECORDED if entry.results else ""),
+        "evaluation_version": line.evaluation_version,
     }
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import limit_lines
-from slop_code.reporting.text import NOT_RECORDED, file_safe, has_verdict, no_verdict_text, rates_of
+from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -113,7 +113,7 @@ def facts(entry: StoredCheckpoint, policy: Policy) -> Iterator[tuple[str, str]]:
         source = entry.results.provenance
         yield from ((f"{name}_digest", digest) for name, digest in source.digests.model_dump().items() if digest)
         versions = (("evaluation_version", source.evaluation_version), ("slop_code", source.slop_code))
-        yield from ((name, version or NOT_RECORDED) for name, version in versions)
+        yield from ((name, version) for name, version in versions if version)
 
 
 def _package(line: CheckpointLine) -> str:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.headline import headline
-from slop_code.reporting.text import GROUP_HEADINGS, file_safe, format_percent, has_verdict, one_line, plural, truncate
+from slop_code.reporting.text import (
+    GROUP_HEADINGS,
+    file_safe,
+    format_cost,
+    has_verdict,
+    one_line,
+    plural,
+    rates_text,
+    truncate,
+)
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -56,7 +65,8 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
 def document(lines: Sequence[CheckpointLine], failures: Sequence[FailedTest], failed: int, policy: Policy) -> str:
     """`failures`: the first of the `failed` tests."""
     several = len({line.run for line in lines}) > 1
-    head = f"{verdict(lines, policy)}\n\n{solved(lines)}\n\n{table(lines, policy, several=several)}"
+    above = (verdict(lines, policy), solved(lines), table(lines, policy, several=several))
+    head = "\n\n".join(filter(None, above))
     blocks = [details(failure, several=several) for failure in failures]
     kept = within(blocks, MAX_DOCUMENT_BYTES - _size(head) - 500)
     parts = [head, *kept]
@@ -75,15 +85,11 @@ def verdict(lines: Sequence[CheckpointLine], policy: Policy) -> str:
 
 
 def solved(lines: Sequence[CheckpointLine]) -> str:
-    """Solved checkpoints and mean rates, by the names of SlopCodeBench."""
+    """Solved checkpoints and mean rates by the names of SlopCodeBench, and the cost of the agent, as far as known."""
     totals = totals_of(lines)
-    texts = [
-        f"{policy} {figures.solved}"
-        + (f" (mean rate {format_percent(figures.mean)})" if figures.mean is not None else "")
-        for policy, figures in totals.rates.items()
-    ]
-    cost = f"; cost of the agent {totals.agent.cost:.2f} USD" if totals.agent and totals.agent.cost is not None else ""
-    return f"Solved: {', '.join(texts)}{cost}"
+    cost = totals.agent.cost if totals.agent else None
+    texts = [rates_text(totals), "" if cost is None else f"cost of the agent {format_cost(cost)}"]
+    return "; ".join(filter(None, texts))
 
 
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code.comparison.leaderboard import NAME_PARTS, build_leaderboard
-from slop_code.reporting.html.page_texts import name_of
-from slop_code.reporting.leaderboard.board_columns import NOT_RECORDED, policy_column, table_columns
+from slop_code.comparison.leaderboard import build_leaderboard
+from slop_code.reporting.html.page_texts import limited, name_of
+from slop_code.reporting.leaderboard.board_columns import policy_column, table_columns
 from slop_code.reporting.leaderboard.board_notes import notes
+from slop_code.reporting.text import NO_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +39,10 @@ def _column_data(column: BoardColumn) -> dict[str, Any]:
 
 
 def _row_data(row: AgentRow, columns: Sequence[BoardColumn], verdicts: Sequence[BoardColumn]) -> dict[str, Any]:
-    identity = [f"{words}{value}" for part, words in NAME_PARTS.items() if (value := getattr(row.identity, part))]
-    more = len(row.runs) - MAX_LISTED_RUNS
     return {
         "name": name_of(row.name),
-        "identity": name_of(", ".join(identity)),
-        "runs": [*map(name_of, row.runs[:MAX_LISTED_RUNS]), *([f"and {more} more"] if more > 0 else [])],
+        "identity": name_of(row.identity.text()),
+        "runs": limited(row.runs, MAX_LISTED_RUNS, name_of),
         "missing": row.missing > 0,
         "cells": [_cell(column, row) for column in columns],
         "policies": [_cell(column, row) for column in verdicts],
@@ -53,4 +52,4 @@ def _row_data(row: AgentRow, columns: Sequence[BoardColumn], verdicts: Sequence[
 def _cell(column: BoardColumn, row: AgentRow) -> list[Any]:
     """The text, and the value; null where nothing is recorded."""
     text = column.text(row)
-    return [None if text == NOT_RECORDED else text, column.value(row)]
+    return [None if text == NO_VALUE else text, column.value(row)]

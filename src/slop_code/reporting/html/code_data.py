@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slop_code.errors import ResultError
-from slop_code.quality.line_diff import StepBudget
-from slop_code.quality.quality_record import QUALITY_FILE, Quality
-from slop_code.quality.snapshot_diff import MAX_STEPS, compare_files, read_snapshot, unread_paths
+from slop_code.quality.quality_record import CodePart
+from slop_code.quality.snapshot_diff import unread_paths
 from slop_code.quality.sources import IN_TOOL_FOLDER
 from slop_code.reporting.html.page_texts import escaped, name_of, short
 from slop_code.reporting.text import plural
-from slop_code.runs.run_layout import stored_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slop_code.quality.snapshot_diff import FileChange, SnapshotChanges, SnapshotFiles
-    from slop_code.runs.checkpoint_lines import CheckpointLine
-    from slop_code.runs.read_results import StoredCheckpoint
-
-MAX_REPORT_STEPS = 20_000_000
-"""Steps of all comparisons of a report, some 20 seconds; beyond them, files are compared roughly."""
+    from slop_code.quality.quality_record import MeasuredQuality
+    from slop_code.quality.snapshot_diff import CheckpointChanges, FileChange, SnapshotChanges, SnapshotFiles
 
 MAX_DIFFS_LENGTH = 2_000_000
 """Characters of all packed diffs together. From the first one that does not fit, only files and counts are stored, and
@@ -35,68 +27,19 @@ MAX_LINE_LENGTH = 300
 SHOWN = {"verbosity", "erosion", "cog_erosion", "source_lines", "max_complexity"}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointCode:
-    figures: dict[str, Any] | None = None
+def code_figures(snapshots: CheckpointChanges, quality: MeasuredQuality) -> dict[str, Any] | None:
     """None where nothing is recorded."""
-
-    broke: SnapshotChanges | None = None
-    """Since the checkpoint at which the tests that broke here passed; None where none broke, or nothing is recorded."""
-
-
-@dataclass(slots=True)
-class CodeHistory:
-    """Snapshots that the next checkpoint is compared with; each snapshot is read once."""
-
-    last: CheckpointLine | None = None
-    files: SnapshotFiles | None = None
-    """Of the last checkpoint."""
-
-    judged: SnapshotFiles | None = None
-    """Of the last checkpoint with a verdict, with which tests are compared."""
-
-    def add(self, entry: StoredCheckpoint, steps: StepBudget) -> CheckpointCode:
-        line = entry.line
-        if self.last is None or self.last.problem != line.problem:
-            self.last, self.files, self.judged = None, None, None
-        before = self._before(line)
-        files = read_snapshot(stored_snapshot(entry.folder)) if entry.folder is not None else None
-        changes = broke = None
-        if files is not None:
-            changes = None if before is None else compared(before, files, steps)
-            if line.regressions is not None and line.regressions.introduced and self.judged is not None:
-                broke = changes if before is self.judged else compared(self.judged, files, steps)
-        self.last, self.files = line, files
-        if line.state == "evaluated":
-            self.judged = files
-        return CheckpointCode(figures(snapshot_figures(files, changes), quality_figures(entry)), broke)
-
-    def _before(self, line: CheckpointLine) -> SnapshotFiles | None:
-        """Of the checkpoint directly before this one. Before the first one there is nothing."""
-        if line.order == 1:
-            return {}
-        return self.files if self.last is not None and self.last.order == line.order - 1 else None
-
-
-def compared(before: SnapshotFiles, after: SnapshotFiles, steps: StepBudget) -> SnapshotChanges:
-    own = StepBudget(min(MAX_STEPS, steps.left))
-    given = own.left
-    changes = compare_files(before, after, own)
-    steps.take(given - own.left)
-    return changes
-
-
-Figures = tuple[dict[str, Any], list[str]]
-"""Values by name, and the reasons why some of them are incomplete."""
-
-
-def figures(*parts: Figures) -> dict[str, Any] | None:
+    parts = snapshot_figures(snapshots.files, snapshots.changes), quality_figures(quality)
     values = {name: value for part, _ in parts for name, value in part.items()}
     notes = "; ".join(note for _, notes in parts for note in notes)
     return {**values, "incomplete": short(notes) or None} if values or notes else None
 
 
-def snapshot_figures(files: SnapshotFiles | None, changes: SnapshotChanges | None) -> Figures:
+FiguresWithNotes = tuple[dict[str, Any], list[str]]
+"""Values by name, and the reasons why some of them are incomplete."""
+
+
+def snapshot_figures(files: SnapshotFiles | None, changes: SnapshotChanges | None) -> FiguresWithNotes:
     """`changes`: since the checkpoint before, if its snapshot is recorded."""
     if files is None:
         return {}, []
@@ -111,23 +54,16 @@ def snapshot_figures(files: SnapshotFiles | None, changes: SnapshotChanges | Non
     }, notes
 
 
-def quality_figures(entry: StoredCheckpoint) -> Figures:
-    """Figures of both sides, where `slop-code metrics` measured the submission of the result."""
-    if entry.folder is None:
-        return {}, []
-    try:
-        quality = Quality.load(entry.folder)
-    except ResultError:
-        return {}, [f"{QUALITY_FILE} cannot be read"]
-    if quality is None:
-        return {}, []
-    if entry.results is not None and quality.submission != entry.results.provenance.digests.submission:
-        return {}, [f"{QUALITY_FILE} is of another submission"]
-    notes = [f"no figures of the {side}: {reason}" for side, reason in quality.failures.items()]
-    left_out = [part for part in quality.left_out if part.reason != IN_TOOL_FOLDER]
-    notes += [f"{plural(part.files, 'source file')} not measured: {part.reason}" for part in left_out]
-    sides = {"implementation": quality.implementation, "tests": quality.tests}
-    return {side: measured.model_dump(include=SHOWN) for side, measured in sides.items() if measured}, notes
+def quality_figures(quality: MeasuredQuality) -> FiguresWithNotes:
+    """Figures of both code parts, where `slop-code metrics` measured the submission of the result."""
+    record = quality.record
+    if record is None:
+        return {}, [quality.note] if quality.note else []
+    notes = [f"no figures of the {part}: {reason}" for part, reason in record.failures.items()]
+    left_out = [left for left in record.left_out if left.reason != IN_TOOL_FOLDER]
+    notes += [f"{plural(left.files, 'source file')} not measured: {left.reason}" for left in left_out]
+    parts = {part: getattr(record, part) for part in CodePart}
+    return {part: measured.model_dump(include=SHOWN) for part, measured in parts.items() if measured}, notes
 
 
 def diff_data(changes: SnapshotChanges, limit: int) -> dict[str, Any]:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
 from slop_code.reporting.text import printable, shell_word
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Item = TypeVar("Item")
 
 HEAD, TAIL = 1500, 2500
 """Characters that are kept of a longer text; at its end pytest prints the expected and the actual value."""
@@ -90,6 +97,12 @@ def escaped(text: str) -> str:
 def name_of(text: str) -> str:
     """A name on a single line."""
     return _cut(text, MAX_NAME_LENGTH).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def limited(items: Sequence[Item], limit: int, text: Callable[[Item], str]) -> list[str]:
+    """Texts of the first items, and the number of the others."""
+    more = len(items) - limit
+    return [*map(text, items[:limit]), *([f"... and {more} more"] if more > 0 else [])]
 
 
 def short(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code.reporting.html.page_texts import name_of, short
+from slop_code.reporting.html.page_texts import limited, name_of, short
 from slop_code.reporting.regrade_lines import change_text
 from slop_code.reporting.text import plural
 from slop_code.verification.regrade.earlier_results import records_of
@@ -50,6 +50,4 @@ def _note(label: str, checkpoint: RegradedCheckpoint) -> dict[str, Any]:
 
 
 def _tests(checkpoint: RegradedCheckpoint) -> Sequence[str]:
-    shown = [f"{name_of(test.test)}: {short(change_text(test))}" for test in checkpoint.tests[:MAX_TESTS]]
-    more = len(checkpoint.tests) - MAX_TESTS
-    return [*shown, *([f"... and {more} more"] if more > 0 else [])]
+    return limited(checkpoint.tests, MAX_TESTS, lambda test: f"{name_of(test.test)}: {short(change_text(test))}")

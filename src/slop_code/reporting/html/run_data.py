@@ -9,24 +9,33 @@ from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import MAX_DURATION
 from slop_code.quality.line_diff import StepBudget
+from slop_code.quality.snapshot_diff import MAX_HISTORY_STEPS, SnapshotHistory
 from slop_code.reporting.agent_text import agent_text, work_text
 from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.code_data import (
     MAX_DIFF_LINES,
     MAX_DIFFS_LENGTH,
-    MAX_REPORT_STEPS,
-    CodeHistory,
+    code_figures,
     diff_data,
     smaller_diffs,
 )
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
-from slop_code.reporting.html.page_texts import LEFT_OUT, SHORTER, TextPool, UniqueNames, name_of, short, shortened
+from slop_code.reporting.html.page_texts import (
+    LEFT_OUT,
+    SHORTER,
+    TextPool,
+    UniqueNames,
+    limited,
+    name_of,
+    short,
+    shortened,
+)
 from slop_code.reporting.html.regrade_data import regrade_notes
 from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
-from slop_code.runs.run_layout import text_of
+from slop_code.runs.run_layout import stored_snapshot, text_of
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.summary import totals_of
 
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.quality.quality_record import MeasuredQuality
     from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
@@ -94,31 +104,31 @@ class ReportParts:
 
     texts: PageParts
     diffs: PageParts = field(default_factory=lambda: PageParts(MAX_DIFFS_LENGTH))
-    steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_REPORT_STEPS))
+    steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_HISTORY_STEPS))
 
 
 def run_data(
     number: int,
     run: RunResults,
-    entries: Iterable[StoredCheckpoint],
+    entries: Iterable[tuple[StoredCheckpoint, MeasuredQuality]],
     policies: Sequence[Policy],
     parts: ReportParts,
 ) -> dict[str, Any]:
     """Problems of the run with this number, and how it was regraded."""
     problems: dict[str, ProblemData] = {}
     regrades, notes = regrade_notes(run.folder)
-    history = CodeHistory()
-    for entry in entries:
+    history = SnapshotHistory(parts.steps)
+    for entry, quality in entries:
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
-        code = history.add(entry, parts.steps)
+        snapshots = history.add(entry.line, stored_snapshot(entry.folder) if entry.folder else None)
         add_checkpoint(problem, entry, policies)
         problem.checkpoints[-1] |= {
-            "code": code.figures,
+            "code": code_figures(snapshots, quality),
             "regraded": notes.get((entry.line.problem, entry.line.checkpoint), []),
         }
-        if code.broke is not None:
-            diff = diff_data(code.broke, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
+        if snapshots.broke is not None:
+            diff = diff_data(snapshots.broke, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
             parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
         if entry.results is not None:
             parts.texts.add(part_name, smaller_versions(part_of(entry.results, list(problem.rows))))
@@ -157,7 +167,6 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
     regressions = line.regressions
     passed = [line.pass_counts.get(group, 0) for group in GroupType]
     total = [line.total_counts.get(group, 0) for group in GroupType]
-    more = len(line.warnings) - MAX_WARNINGS
     return {
         "name": name_of(line.checkpoint),
         "state": line.state,
@@ -172,7 +181,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "attempts": line.attempts,
         "agent": work_text(line.agent) or None if line.agent else None,
         "python": short(python) if line.digests and (python := line.digests.python) else None,
-        "warnings": [*map(short, line.warnings[:MAX_WARNINGS]), *([f"... and {more} more"] if more > 0 else [])],
+        "warnings": limited(line.warnings, MAX_WARNINGS, short),
         "since": name_of(regressions.since) if regressions else None,
         "introduced": regressions.introduced if regressions else 0,
         "repaired": regressions.repaired if regressions else 0,

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import RatePolicy
-from slop_code.reporting.text import GROUP_HEADINGS, format_clock, format_percent, one_line
+from slop_code.reporting.text import (
+    GROUP_HEADINGS,
+    NO_VALUE,
+    format_clock,
+    format_cost,
+    format_percent,
+    format_tokens,
+    one_line,
+)
+from slop_code.runs.scb.agent_facts import AgentIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +30,6 @@ SOLVED, TESTS, PER_CHECKPOINT, SLOPES, SAMPLES = (
     "checkpoints solved", "tests passed", "per checkpoint", "change per checkpoint", "strict over samples"
 )  # fmt: skip
 """Headings over several columns of the page."""
-NOT_RECORDED = "-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +54,11 @@ class BoardColumn:
     def text(self, row: AgentRow) -> str:
         value = self.value(row)
         if value is None:
-            return NOT_RECORDED
+            return NO_VALUE
         text = one_line(value) if isinstance(value, str) else _TEXTS[self.kind](value)
         if self.count is None:
             return text
         return f"{count} {text}" if (count := self.count(row)) else "0"
-
-
-def format_cost(dollars: float) -> str:
-    return f"${dollars:.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
-
-
-def format_tokens(count: float) -> str:
-    for power, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= power:
-            return f"{count / power:.1f}{unit}"
-    return f"{count:.0f}"
 
 
 _TEXTS: dict[Kind, Callable[[float], str]] = {
@@ -79,7 +76,7 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
     """All columns, in the order of a file."""
     return [
         BoardColumn("name", "text", lambda row: row.name),
-        *(_identity_column(part) for part in ("model", "provider", "agent", "version", "prompt", "thinking")),
+        *(_identity_column(part) for part in AgentIdentity.model_fields),
         *(column for policy in RatePolicy for column in _solved_columns(policy)),
         *(policy_column(policy) for policy in board.policies if policy not in list(RatePolicy)),
         BoardColumn("missing", "count", lambda row: row.missing, lowest_first=True),
@@ -102,14 +99,14 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         BoardColumn(
             "broke", "count", lambda row: _changes(row)[0], head="broke", over="tests", drop=12, lowest_first=True
         ),
-        BoardColumn("recovered", "count", lambda row: _changes(row)[1], head="recovered", over="tests", drop=11),
+        BoardColumn("repaired", "count", lambda row: _changes(row)[1], head="repaired", over="tests", drop=11),
         _slope_column("erosion", drop=4),
         _slope_column("verbosity", drop=3),
         *_sample_columns(board),
         BoardColumn("runs", "count", lambda row: len(row.runs), head="runs", drop=16),
         BoardColumn("copies", "count", lambda row: len(row.copies)),
         BoardColumn("problems", "count", lambda row: row.problems, head="problems", drop=6),
-        BoardColumn("problems_missing", "count", lambda row: len(board.problems) - row.problems),
+        BoardColumn("missing_problems", "count", lambda row: len(board.problems) - row.problems),
         BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, head="planned", drop=5),
     ]
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.comparison.leaderboard import MEASURES, NAME_PARTS
+from slop_code.comparison.leaderboard import MEASURES
 from slop_code.errors import first_names
 from slop_code.evaluation.policy import RatePolicy
+from slop_code.reporting.agent_text import identity_text
 from slop_code.reporting.text import format_percent, one_line, plural
 
 if TYPE_CHECKING:
@@ -20,9 +21,8 @@ SHOWN_NAMES = 3
 
 
 def notes(board: Leaderboard) -> Iterator[StyledLine]:
-    common = [f"{part} {one_line(value)}" for part in NAME_PARTS if (value := getattr(board.common, part))]
-    if common and len(board.rows) > 1:
-        yield f"all agents: {', '.join(common)}", ""
+    if board.common.is_known and len(board.rows) > 1:
+        yield f"all agents: {identity_text(board.common)}", ""
     for row in board.rows:
         name = one_line(row.name)
         yield from ((f"{name}: {text}", "yellow") for text in (*_missing(row, board), *_copies(row), *_recorded(row)))
@@ -37,16 +37,13 @@ def _missing(row: AgentRow, board: Leaderboard) -> Iterator[str]:
     if row.missing:
         planned = row.totals.checkpoints.planned
         yield f"{row.missing} of {plural(planned, 'checkpoint')} missing: no verdict, so they count as not solved"
-    in_no_run = set(board.problems).intersection(*map(set, row.lacking.values())) if _all_lack(row) else set()
-    if in_no_run:
-        yield f"{plural(len(in_no_run), 'problem')} missing: {_names(sorted(in_no_run))}"
-    if len({tuple(row.lacking.get(run, ())) for run in row.runs}) > 1:
-        runs = [f"{one_line(run)} has no {_names(problems)}" for run, problems in row.lacking.items()]
+    by_run = [row.missing_problems.get(run, []) for run in row.runs]
+    missing = set(board.problems).intersection(*by_run)
+    if missing:
+        yield f"{plural(len(missing), 'problem')} missing: {_names(sorted(missing))}"
+    if len(set(map(tuple, by_run))) > 1:
+        runs = [f"{one_line(run)} has no {_names(problems)}" for run, problems in row.missing_problems.items()]
         yield f"its runs have different problems: {first_names(runs, SHOWN_NAMES)}"
-
-
-def _all_lack(row: AgentRow) -> bool:
-    return len(row.lacking) == len(row.runs)
 
 
 def _copies(row: AgentRow) -> Iterator[str]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from slop_code.reporting.leaderboard.board_columns import NOT_RECORDED, table_columns
+from slop_code.reporting.leaderboard.board_columns import table_columns
 from slop_code.reporting.leaderboard.board_notes import notes
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table, room_for_names
-from slop_code.reporting.text import one_line
+from slop_code.reporting.text import NO_VALUE, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def table(board: Leaderboard, width: int) -> list[Text] | None:
 
 def _cell(column: BoardColumn, row: AgentRow) -> Text:
     text = column.text(row)
-    if text == NOT_RECORDED:
+    if text == NO_VALUE:
         return Text(text, "dim")
     return Text(text, MISSING_STYLE if row.missing and column.name == "missing_share" else "")
 

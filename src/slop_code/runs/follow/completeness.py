@@ -21,9 +21,6 @@ SNAPSHOT_DONE_FILES = (INFERENCE_FILE, "snapshot.done")
 RUN_DONE_FILES = (RESULT_SUMMARY_FILE, "run.done")
 """Either of them in a run folder says that the agent's run has ended."""
 
-SETTLE_S = 2
-"""Seconds for which a snapshot and its done file stay unchanged before it is complete."""
-
 NO_DONE_FILE = f"the snapshot is not complete: there is neither {' nor '.join(SNAPSHOT_DONE_FILES)} beside it"
 CHANGING = "the snapshot is not complete: it still changes, or cannot be read to its end"
 NOT_SETTLED = "the snapshot is not complete: it changed a moment ago"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code.runs.discover import issue_for
-from slop_code.runs.follow.completeness import NO_DONE_FILE, SETTLE_S, Stamps, WatchedSnapshot, tree_stamp
+from slop_code.runs.follow.completeness import NO_DONE_FILE, Stamps, WatchedSnapshot, tree_stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Follower:
-    settle_s: float = SETTLE_S
+    settle_s: float
+    """Seconds for which a snapshot and its done file stay unchanged before it is complete."""
+
     clock: Callable[[], float] = time.monotonic
     settling: bool = False
     """Whether a snapshot with a done file was held back the last time."""

@@ -5,20 +5,19 @@ They come from files that the agent's harness wrote. A value of another type or 
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import json_object, read_or_none
 from slop_code._yaml import parse_yaml
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Duration, Stored
 from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE, kept_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
     from pathlib import Path
 
 INFERENCE_FILE = "inference_result.json"
@@ -29,6 +28,15 @@ MAX_SUMMARY_BYTES = 64 << 20
 MAX_COUNT = 2**53
 """Largest number that every JSON reader keeps exactly."""
 MAX_TEXT_LENGTH = 200
+NAME_PARTS = {
+    "model": "",
+    "agent": "",
+    "version": "version ",
+    "thinking": "thinking ",
+    "prompt": "prompt ",
+    "provider": "from ",
+}
+"""Fields of an identity in the order of a name, and the words before their values."""
 TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
@@ -74,10 +82,15 @@ class AgentIdentity(Stored):
     def is_known(self) -> bool:
         return any(value is not None for _, value in self)
 
+    def text(self, parts: Container[str] = NAME_PARTS) -> str:
+        """Of these parts, those that are known."""
+        values = {part: getattr(self, part) for part in NAME_PARTS if part in parts}
+        return ", ".join(f"{NAME_PARTS[part]}{value}" for part, value in values.items() if value is not None)
+
 
 def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
     """From inference_result.json in a checkpoint's folder; None where there is none, or nothing usable in it."""
-    document = read_json(checkpoint / INFERENCE_FILE, MAX_FILE_BYTES)
+    document = read_json(checkpoint / INFERENCE_FILE)
     usage = mapping(document.get("usage"))
     values = {**mapping(usage.get("net_tokens")), "cost": usage.get("cost"), "steps": usage.get("steps")}
     values |= {name: document.get(name) for name in ("started", "elapsed")}
@@ -93,7 +106,7 @@ def read_agent_identity(run: Path) -> AgentIdentity:
     """
     config = _read_yaml(run / CONFIG_FILE)
     result = run / RESULT_SUMMARY_FILE
-    summary = read_json(result, MAX_FILE_BYTES) or read_json(kept_name(result), MAX_FILE_BYTES)
+    summary = read_json(result) or read_json(kept_name(result))
     if not config and not summary:
         return _identity_in_summary(run)
     model, agent = config.get("model"), config.get("agent")
@@ -114,18 +127,15 @@ def _identity_in_summary(run: Path) -> AgentIdentity:
     return AgentIdentity(**{name: text_or_none(known.get(name)) for name in AgentIdentity.model_fields})
 
 
-def read_json(path: Path, limit: int) -> dict[str, Any]:
+def read_json(path: Path, limit: int = MAX_FILE_BYTES) -> dict[str, Any]:
     """The object in a file; empty where there is none that can be read."""
-    try:
-        return mapping(json.loads(read_bounded(path, limit)))
-    except (OSError, TooLargeError, ValueError, RecursionError):
-        return {}
+    return json_object(read_or_none(path, limit))
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
     try:
-        return parse_yaml(read_bounded(path, MAX_FILE_BYTES).decode(), path)
-    except (OSError, TooLargeError, UnicodeDecodeError, ConfigError):
+        return parse_yaml((read_or_none(path, MAX_FILE_BYTES) or b"").decode(), path)
+    except (UnicodeDecodeError, ConfigError):
         return {}
 
 

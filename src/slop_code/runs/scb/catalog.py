@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import read_or_none
 from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, read_json, text_or_none
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def release_of(problems: Path) -> Release:
 
 
 def _release_in(path: Path) -> Release:
-    document = read_json(path, MAX_FILE_BYTES)
+    document = read_json(path)
     return Release(text_or_none(document.get("version")), _as_commit(document.get("commit")))
 
 
@@ -92,7 +92,4 @@ def _first_line(path: Path) -> str:
 
 def _text(path: Path, limit: int) -> str:
     """Empty where there is no such file."""
-    try:
-        return read_bounded(path, limit).decode("utf-8", "replace")
-    except (OSError, TooLargeError):
-        return ""
+    return (read_or_none(path, limit) or b"").decode("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import read_or_none
 from slop_code.errors import ResultError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.evaluation.reports.raw_test import ReportError, load_object
@@ -44,6 +44,6 @@ def is_scb(results: CorrectnessResults) -> bool:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        return load_object(read_bounded(path, SIZE_LIMIT))
-    except (OSError, TooLargeError, ReportError):
+        return load_object(read_or_none(path, SIZE_LIMIT) or b"")
+    except ReportError:
         return {}

@@ -40,7 +40,7 @@ REQUIRED = (
 )
 MAX_KEYS = 500
 """Of `tests`: checkpoints with their groups."""
-NOT_RECORDED = f"evaluated by {RUNNER}: isolation, environment, versions and digests are not recorded"
+FACTS_NOT_RECORDED = f"evaluated by {RUNNER}: isolation, environment, versions and digests are not recorded"
 _STATUSES: dict[str, Status] = {"passed": "passed", "failed": "failed", "skipped": "skipped"}
 _SEVERITY: tuple[Status, ...] = ("passed", "skipped", "failed", "error")
 _UNLISTED = "has a result in report.json, and is not listed in evaluation.json"
@@ -213,7 +213,7 @@ def _collected(document: Mapping[str, Any]) -> int | None:
 
 
 def _warnings(reported: list[RawTest] | str, contradictions: list[tuple[str, str, str]]) -> Iterator[str]:
-    yield NOT_RECORDED
+    yield FACTS_NOT_RECORDED
     if isinstance(reported, str):
         lost = "failure messages, times and file names are not recorded, and errors are shown as failures"
         yield f"{EVALUATION_DIR}/{REPORT_FILE} {reported}: {lost}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+import contextlib
+import os
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import json_object, read_or_none
+from slop_code.errors import ResultError
+from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.runs.scb.agent_facts import (
     MAX_COUNT,
     AgentFacts,
     AgentIdentity,
-    mapping,
     read_agent_facts,
     read_agent_identity,
     text_or_none,
@@ -21,7 +24,7 @@ from slop_code.runs.scb.agent_facts import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_LINES_FILE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 100_000
 OWN_KEY = "run"
 """Every line of slop-code has this key, and no line of the SlopCodeBench runner."""
@@ -35,6 +38,19 @@ class ScbLine:
     """Orders the checkpoints of a problem; where the count starts is the runner's choice."""
     state: str
     agent: AgentFacts | None
+    columns: dict[str, Any] = field(repr=False, compare=False)
+    """The line itself."""
+
+
+def scb_lines_of(run: Path) -> list[ScbLine]:
+    """Lines of the SlopCodeBench runner about a run, also where --replace has renamed their file."""
+    path = run / LINES_FILE
+    return read_scb_lines(path) or read_scb_lines(kept_name(path)) or []
+
+
+def has_own_lines(run: Path) -> bool:
+    """Whether there is a checkpoint_results.jsonl, and it is not of the SlopCodeBench runner."""
+    return os.path.lexists(run / LINES_FILE) and read_scb_lines(run / LINES_FILE) is None
 
 
 def read_scb_lines(path: Path) -> list[ScbLine] | None:
@@ -42,14 +58,11 @@ def read_scb_lines(path: Path) -> list[ScbLine] | None:
 
     Of several lines about a checkpoint the last counts.
     """
-    try:
-        raw = read_bounded(path, MAX_FILE_BYTES).splitlines()[:MAX_LINES]
-    except (OSError, TooLargeError):
-        return None
-    first = next((document for line in raw if (document := _object(line))), {})
+    documents = map(json_object, (read_or_none(path, MAX_LINES_FILE_BYTES) or b"").splitlines()[:MAX_LINES])
+    first = next(filter(None, documents), {})
     if OWN_KEY in first or _line(first) is None:
         return None
-    lines = [line for text in raw if (line := _line(_object(text)))]
+    lines = [line for document in (first, *documents) if (line := _line(document))]
     return list({(line.problem, line.checkpoint): line for line in lines}.values())
 
 
@@ -59,18 +72,17 @@ def agent_facts_of(folder: Path, line: ScbLine | None) -> AgentFacts | None:
 
 
 def agent_of_result(folder: Path, problem: str, checkpoint: str) -> tuple[AgentIdentity, AgentFacts | None]:
-    """The agent of a result in the folder of a checkpoint in a run, and its work on the checkpoint."""
+    """The agent of a result in the folder of a checkpoint in a run, and its work on the checkpoint.
+
+    In a mirrored tree, the work is in our own line about the checkpoint.
+    """
     run = folder.absolute().parent.parent
-    lines = read_scb_lines(run / LINES_FILE) or []
-    own = next((line for line in lines if (line.problem, line.checkpoint) == (problem, checkpoint)), None)
-    return read_agent_identity(run), agent_facts_of(folder, own)
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        return mapping(json.loads(line))
-    except (ValueError, RecursionError):
-        return {}
+    lines: list[CheckpointLine | ScbLine] = []
+    with contextlib.suppress(ResultError):
+        lines += read_lines(run / LINES_FILE) if has_own_lines(run) else []
+    lines += scb_lines_of(run)
+    works = [line.agent for line in lines if (line.problem, line.checkpoint) == (problem, checkpoint)]
+    return read_agent_identity(run), read_agent_facts(folder) or next(filter(None, works), None)
 
 
 def _line(document: dict[str, Any]) -> ScbLine | None:
@@ -81,4 +93,4 @@ def _line(document: dict[str, Any]) -> ScbLine | None:
     if type(number) is not int or not 0 <= number <= MAX_COUNT:
         return None
     agent = AgentFacts.of({**document, "elapsed": document.get("duration"), "error": None})
-    return ScbLine(problem, checkpoint, number, state, agent)
+    return ScbLine(problem, checkpoint, number, state, agent, document)

@@ -12,22 +12,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code._io import read_or_none, sync_folder, write_new
 from slop_code.errors import ConfigError, ResultError, UsageError
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import remove_tree
+from slop_code.quality.quality_record import quality_of
+from slop_code.quality.snapshot_diff import SnapshotHistory
 from slop_code.reporting.exporters.scb.carried_values import (
     carried_columns,
     carried_evaluation,
     carried_quality,
     source_checkpoint,
 )
-from slop_code.reporting.exporters.scb.exported_columns import columns_of
+from slop_code.reporting.exporters.scb.exported_columns import change_columns, exported_columns, quality_columns
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
-from slop_code.reporting.exporters.scb.exported_report import evaluation_files, read_file
+from slop_code.reporting.exporters.scb.exported_report import evaluation_files
 from slop_code.reporting.exporters.scb.exported_summary import result_document
-from slop_code.reporting.exporters.scb.measured_columns import SnapshotColumns, quality_columns
 from slop_code.runs.run_layout import LINES_FILE, SNAPSHOT, stored_snapshot
 from slop_code.runs.scb.agent_facts import (
     CONFIG_FILE,
@@ -36,6 +39,7 @@ from slop_code.runs.scb.agent_facts import (
     RESULT_SUMMARY_FILE,
     read_agent_identity,
 )
+from slop_code.runs.scb.catalog import CATALOG_FILE
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.scb.scb_report import EVALUATION_DIR
 
@@ -47,10 +51,10 @@ if TYPE_CHECKING:
     from slop_code.reporting.exporters.scb.exported_columns import Columns
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
-RUN_FILES = (CONFIG_FILE, "environment.yaml", "problem_catalog.json")
+RUN_FILES = (CONFIG_FILE, ENVIRONMENT, CATALOG_FILE)
 """Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-RESERVED = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
+RESERVED_NAMES = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
 
 
 def export_folder(runs: Sequence[RunResults], target: Path, skips: Skips) -> None:
@@ -76,7 +80,7 @@ def check_target(target: Path, runs: Sequence[RunResults]) -> None:
 
 def folder_name(name: str) -> str:
     """The name, or a similar one where it could not be the name of a folder here. Different names stay different."""
-    if SAFE_NAME.fullmatch(name) and name not in RESERVED:
+    if SAFE_NAME.fullmatch(name) and name not in RESERVED_NAMES:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{re.sub('[^A-Za-z0-9]+', '_', name)[:60]}-{digest}"
@@ -90,7 +94,10 @@ def _new_folder(target: Path) -> Iterator[Path]:
     try:
         scratch.mkdir()
         yield scratch
+        for folder, *_ in os.walk(scratch):
+            sync_folder(Path(folder))
         os.rename(scratch, target)  # replaces an empty folder only
+        sync_folder(target.parent)
     except OSError as error:
         if error.filename is None or Path(error.filename).is_relative_to(scratch):
             error.filename, error.filename2 = os.fspath(target), None
@@ -105,7 +112,7 @@ class _RunExport:
     run: RunResults
     folder: Path
     skips: Skips
-    snapshots: SnapshotColumns = field(default_factory=SnapshotColumns)
+    history: SnapshotHistory = field(default_factory=SnapshotHistory)
     problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
     sources: dict[Path, ColumnsByCheckpoint] = field(default_factory=dict)
     """Runs that the results are of, with columns of SlopCodeBench: the run itself, or that of a mirrored tree."""
@@ -143,9 +150,11 @@ class _RunExport:
             identity["is_last"] = line.checkpoint == checkpoints[-1]
         run = self.run.folder if source == stored else source.parent.parent
         carried = self._carried(run).get((line.problem, line.checkpoint), {})
-        changes = {} if "lines_added" in carried else self.snapshots.next(line, stored_snapshot(stored))
-        known = {**quality_columns(stored), **changes, **carried, "path": path}
-        return columns_of(entry, counts, skips, identity, known)
+        snapshots = None if "lines_added" in carried else self.history.add(line, stored_snapshot(stored))
+        measured = quality_columns(quality_of(entry, self.run.unreadable).record)
+        changes = change_columns(snapshots.changes if snapshots else None)
+        known = {**measured, **changes, **carried, "path": path}
+        return exported_columns(entry, counts, skips, identity, known)
 
     def _carried(self, run: Path) -> ColumnsByCheckpoint:
         if run not in self.sources:
@@ -177,7 +186,7 @@ def _whole(version: str | None) -> int:
 
 
 def _copy(source: Path, target: Path) -> None:
-    data = read_file(source, MAX_FILE_BYTES)
+    data = read_or_none(source, MAX_FILE_BYTES)
     if data is not None:
         _write(target, data)
 
@@ -188,5 +197,4 @@ def _write_json(path: Path, document: Any) -> None:
 
 def _write(path: Path, data: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as stream:
-        stream.write(data.encode("ascii") if isinstance(data, str) else data)
+    write_new(path, data.encode("ascii") if isinstance(data, str) else data)

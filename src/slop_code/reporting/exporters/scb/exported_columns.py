@@ -13,8 +13,11 @@ from slop_code.runs.scb.agent_facts import TOKENS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from slop_code.quality.quality_record import QualityRecord
+    from slop_code.quality.snapshot_diff import SnapshotChanges
     from slop_code.reporting.exporters import Skips
     from slop_code.reporting.exporters.scb.exported_evaluation import Counts
+    from slop_code.runs.checkpoint_lines import CheckpointLine
     from slop_code.runs.read_results import StoredCheckpoint
     from slop_code.runs.scb.agent_facts import AgentFacts
 
@@ -37,7 +40,7 @@ COLUMNS = (
 Columns = dict[str, Any]
 
 
-def columns_of(
+def exported_columns(
     entry: StoredCheckpoint, counts: Counts, skips: Skips, identity: Columns, known: Mapping[str, Any]
 ) -> Columns:
     """`identity`: version and position; `known`: columns of the checkpoint that were measured or taken over.
@@ -45,7 +48,6 @@ def columns_of(
     Counts and rates follow from the results alone, whatever was taken over.
     """
     line = entry.line
-    state = RAN if has_verdict(line) else known.get("state", RAN)
     return {
         **dict.fromkeys(COLUMNS),
         **identity,
@@ -53,12 +55,19 @@ def columns_of(
         **known,
         "problem": file_safe(line.problem),
         "checkpoint": file_safe(line.checkpoint),
-        "state": line.state if state == RAN and not has_verdict(line) else state,
+        "state": state_of(line, known.get("state")),
         **rate_columns(counts),
         **count_columns(counts),
         "skips": skips,
         "exported_by": EXPORTED_BY,
     }
+
+
+def state_of(line: CheckpointLine, known: Any) -> Any:
+    """RAN with a verdict, and never without one."""
+    if has_verdict(line):
+        return RAN
+    return line.state if known in (None, RAN) else known
 
 
 def rate_columns(counts: Counts) -> Columns:
@@ -76,3 +85,34 @@ def count_columns(counts: Counts) -> Columns:
 def agent_columns(agent: AgentFacts | None) -> Columns:
     facts = dict(agent) if agent else {}
     return {name: facts.get("elapsed" if name == "duration" else name) for name in AGENT}
+
+
+def quality_columns(quality: QualityRecord | None) -> Columns:
+    """Figures of the implementation, without the submission's own tests; empty where they were not measured."""
+    if quality is None or quality.implementation is None:
+        return {}
+    figures = quality.implementation
+    lines = figures.source_lines
+    return {
+        "sloc": lines,
+        "files": figures.files,
+        "functions": figures.functions,
+        "cc_max": figures.max_complexity,
+        "cc_high_count": figures.high_cc_functions,
+        "clone_lines": figures.clone_lines,
+        "cloned_pct": 100 * figures.clone_lines / lines if lines else None,
+        "verbosity_flagged_pct": 100 * figures.flagged_lines / lines if lines else None,
+        "verbosity": figures.verbosity,
+        "erosion": figures.erosion,
+    }
+
+
+def change_columns(changes: SnapshotChanges | None) -> Columns:
+    """Lines that a checkpoint added and removed; empty where a snapshot is missing or cannot be counted."""
+    if changes is None or changes.unread:
+        return {}
+    return {
+        "lines_added": changes.lines_added,
+        "lines_removed": changes.lines_removed,
+        "delta.churn_ratio": changes.churn,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import read_or_none
 from slop_code.evaluation.evidence import JSON_REPORT, REPORT_LIMIT, pair_folders, read_roster
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import ReportError
@@ -45,21 +45,14 @@ def _source_files(results: CorrectnessResults, folder: Path) -> dict[str, bytes]
     """Names as in the export."""
     evaluation = folder / EVALUATION_DIR
     if not is_scb(results):
-        report = read_file(folder / REPORTS_DIR / JSON_REPORT)
+        report = read_or_none(folder / REPORTS_DIR / JSON_REPORT, REPORT_LIMIT)
         return {STDOUT: b"".join(_logs(folder)), **_if_known(report, _reported(report), results)}
     if evaluation.is_symlink():
         return {}
-    texts = {name: read_file(evaluation / name) for name in (STDOUT, STDERR)}
+    texts = {name: read_or_none(evaluation / name, REPORT_LIMIT) for name in (STDOUT, STDERR)}
     files = {name: data for name, data in texts.items() if data is not None}
-    return {**files, **_if_known(read_file(evaluation / REPORT_FILE), read_report(folder), results)}
-
-
-def read_file(path: Path, limit: int = REPORT_LIMIT) -> bytes | None:
-    """None where there is no regular file of at most so many bytes."""
-    try:
-        return read_bounded(path, limit)
-    except (OSError, TooLargeError):
-        return None
+    report = read_or_none(evaluation / REPORT_FILE, REPORT_LIMIT)
+    return {**files, **_if_known(report, read_report(folder), results)}
 
 
 def built_report(results: CorrectnessResults) -> bytes:
@@ -114,5 +107,5 @@ def _logs(folder: Path) -> list[bytes]:
     """Output of pytest, which has a log for each pair."""
     roster = read_roster(folder)
     folders = pair_folders(1 if isinstance(roster, str) else roster.pairs)
-    logs = (read_file(folder / name / LOG, REPORT_LIMIT // len(folders)) for name in folders)
+    logs = (read_or_none(folder / name / LOG, REPORT_LIMIT // len(folders)) for name in folders)
     return [log for log in logs if log is not None]

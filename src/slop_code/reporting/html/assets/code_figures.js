@@ -3,7 +3,7 @@
 
 slop.code = (() => {
   const MARK = " *"; // after the name of a checkpoint whose figures are incomplete
-  const SIDES = ["implementation", "tests"];
+  const PARTS = ["implementation", "tests"];
 
   const isIncomplete = ({ code }) => Boolean(code?.incomplete);
   const isKnown = ({ values }) => values.some((value) => value !== null);
@@ -16,15 +16,15 @@ slop.code = (() => {
       return { name, colour: `--${colour}`, values };
     };
     const chart = (title, unit, ...all) => ({ title, unit, labels, kind: "line", gaps: true, series: all });
-    const quality = (title, side) =>
+    const quality = (title, part) =>
       chart(
         title,
         "%",
-        series("verbosity", "series-0", (code) => code[side]?.verbosity, 100),
-        series("erosion", "series-1", (code) => code[side]?.erosion, 100),
-        series("cog_erosion", "series-2", (code) => code[side]?.cog_erosion, 100),
+        series("verbosity", "series-0", (code) => code[part]?.verbosity, 100),
+        series("erosion", "series-1", (code) => code[part]?.erosion, 100),
+        series("cog_erosion", "series-2", (code) => code[part]?.cog_erosion, 100),
       );
-    const ofSides = (key) => SIDES.map((side, number) => series(side, `series-${number}`, (code) => code[side]?.[key]));
+    const ofParts = (key) => PARTS.map((part, number) => series(part, `series-${number}`, (code) => code[part]?.[key]));
     const all = [
       { ...chart("Lines", "lines", series("lines", "series-0", ({ lines }) => lines)), whole: true },
       {
@@ -44,8 +44,8 @@ slop.code = (() => {
       ),
       quality("Verbosity and erosion", "implementation"),
       quality("Verbosity and erosion of the submission's own tests", "tests"),
-      { ...chart("Source lines", "lines", ...ofSides("source_lines")), whole: true },
-      { ...chart("Largest complexity of a function", "complexity", ...ofSides("max_complexity")), whole: true },
+      { ...chart("Source lines", "lines", ...ofParts("source_lines")), whole: true },
+      { ...chart("Largest complexity of a function", "complexity", ...ofParts("max_complexity")), whole: true },
     ];
     const known = all.map((figure) => ({ ...figure, series: figure.series.filter(isKnown) }));
     return known.filter(({ series }) => series.length);
