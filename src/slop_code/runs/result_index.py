@@ -89,10 +89,6 @@ class ResultIndex:
             self.unreadable[path] = str(error)
             return CheckpointFacts.no_verdict(str(error))
 
-    def has(self, path: Path) -> bool:
-        """Whether a result of slop-code was at this path when the index was written."""
-        return self._key(path) in self._entries
-
     def is_current(self, path: Path) -> bool:
         """Whether the file is the result that was indexed."""
         entry = self._entries.get(self._key(path))

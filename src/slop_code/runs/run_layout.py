@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
-from slop_code.evaluation.result_files.foreign_files import LINES_FILE as LINES_FILE
-from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE as SUMMARY_FILE
 from slop_code.evaluation.result_files.origin import origin_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+LINES_FILE = "checkpoint_results.jsonl"
+SUMMARY_FILE = "summary.json"
 SNAPSHOT = "snapshot"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 

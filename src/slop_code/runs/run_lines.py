@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.foreign_files import last_kept
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
@@ -85,7 +85,7 @@ def _scb_lines(run: DiscoveredRun) -> dict[tuple[str, str], ScbLine]:
     """Lines of the SlopCodeBench runner about this run, also where --replace has renamed their file."""
     folder = run.input_folder
     assert folder is not None
-    lines = read_scb_lines(folder / LINES_FILE) or read_scb_lines(kept_name(folder / LINES_FILE)) or []
+    lines = read_scb_lines(folder / LINES_FILE) or read_scb_lines(last_kept(folder / LINES_FILE)) or []
     return {(line.problem, line.checkpoint): line for line in lines}
 
 

@@ -19,12 +19,15 @@ from slop_code.runs.scb.agent_facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 100_000
-OWN_KEY = "run"
-"""Every line of slop-code has this key, and no line of the SlopCodeBench runner."""
+OWN_KEYS = {"run", "problem", "checkpoint", "order"}
+"""Keys of every line of slop-code."""
+FOREIGN_KEYS = {"strict_pass_rate", "version", "path", "idx"}
+"""A line with one of these keys, and not with all of ours, is of another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +40,37 @@ class ScbLine:
     agent: AgentFacts | None
 
 
-def read_scb_lines(path: Path) -> list[ScbLine] | None:
-    """None: there is no file, or it is not of the SlopCodeBench runner. Lines that cannot be read are left out.
+def are_own_lines(lines: Iterable[bytes]) -> bool | None:
+    """Whether slop-code wrote a checkpoint_results.jsonl; None where no line tells.
 
-    Of several lines about a checkpoint the last counts.
+    A single line of another program is enough: what it wrote is never replaced.
     """
+    own = None
+    for line in lines:
+        keys = _object(line).keys()
+        if keys >= OWN_KEYS:
+            own = True
+        elif keys & FOREIGN_KEYS:
+            return False
+    return own
+
+
+def read_scb_rows(path: Path) -> Iterator[dict[str, Any]] | None:
+    """Lines of the SlopCodeBench runner; None: there is no file, or it is not of another program."""
     try:
         raw = read_bounded(path, MAX_FILE_BYTES).splitlines()[:MAX_LINES]
     except (OSError, TooLargeError):
         return None
-    first = next((document for line in raw if (document := _object(line))), {})
-    if OWN_KEY in first or _line(first) is None:
+    rows = (row for line in raw if not (row := _object(line)).keys() >= OWN_KEYS)
+    return rows if are_own_lines(raw) is False else None
+
+
+def read_scb_lines(path: Path) -> list[ScbLine] | None:
+    """As `read_scb_rows`; lines that cannot be read are left out. Of several lines about a checkpoint the last counts."""
+    rows = read_scb_rows(path)
+    if rows is None:
         return None
-    lines = [line for text in raw if (line := _line(_object(text)))]
+    lines = [line for row in rows if (line := _line(row))]
     return list({(line.problem, line.checkpoint): line for line in lines}.values())
 
 

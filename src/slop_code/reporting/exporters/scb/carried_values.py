@@ -5,18 +5,15 @@ They come from files that anybody may have written: bounded, and only texts and 
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import TooLargeError, read_bounded
 from slop_code.evaluation.report import SIZE_LIMIT
-from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.foreign_files import last_kept
 from slop_code.reporting.text import file_safe
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, stored_snapshot
 from slop_code.runs.scb.agent_facts import MAX_FILE_BYTES, RESULT_SUMMARY_FILE, mapping, read_json
-from slop_code.runs.scb.scb_lines import MAX_FILE_BYTES as MAX_LINES_FILE_BYTES
-from slop_code.runs.scb.scb_lines import MAX_LINES, OWN_KEY
+from slop_code.runs.scb.scb_lines import read_scb_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,19 +43,14 @@ def source_checkpoint(folder: Path) -> Path:
 def carried_columns(run: Path) -> ColumnsByCheckpoint:
     """Columns by problem and checkpoint; empty where there is no such file of SlopCodeBench, not even renamed."""
     path = run / LINES_FILE
-    return _columns_in(path) or _columns_in(kept_name(path))
+    return _columns_in(path) or _columns_in(last_kept(path))
 
 
 def _columns_in(path: Path) -> ColumnsByCheckpoint:
-    try:
-        raw = read_bounded(path, MAX_LINES_FILE_BYTES).splitlines()[:MAX_LINES]
-    except (OSError, TooLargeError):
-        return {}
-    rows = [_object(line) for line in raw]
     return {
         (row["problem"], row["checkpoint"]): _plain_values(row)
-        for row in rows
-        if OWN_KEY not in row and all(isinstance(row.get(name), str) for name in ("problem", "checkpoint"))
+        for row in read_scb_rows(path) or ()
+        if all(isinstance(row.get(name), str) for name in ("problem", "checkpoint"))
     }
 
 
@@ -69,8 +61,7 @@ def carried_evaluation(folder: Path) -> dict[str, Any]:
 
 def carried_quality(run: Path) -> dict[str, Any]:
     """Blocks of statistics; a block within them has numbers alone."""
-    path = run / RESULT_SUMMARY_FILE
-    document = read_json(path, MAX_FILE_BYTES) or read_json(kept_name(path), MAX_FILE_BYTES)
+    document = read_json(run / RESULT_SUMMARY_FILE, MAX_FILE_BYTES)
     blocks = {name: mapping(document.get(name)) for name in QUALITY_BLOCKS}
     return {name: _statistics(block) for name, block in blocks.items() if block}
 
@@ -92,10 +83,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or abs(value) <= MAX_NUMBER else None
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        return mapping(json.loads(line))
-    except (ValueError, RecursionError):
-        return {}
