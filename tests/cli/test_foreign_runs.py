@@ -255,9 +255,7 @@ def test_eval_snapshot_replaces_no_result_of_another_program(theirs, slop_code):
     snapshot, output = theirs / "ledger/checkpoint_1/snapshot", theirs / "ledger/checkpoint_1"
     status, _, err = slop_code("eval-snapshot", snapshot, "-p", "problems/ledger", "-c", 1, "-o", output)
     assert (status, tree(theirs)) == (2, before)
-    assert (
-        f"{output / RESULT_FILE}: written by another program, and would be replaced; give another folder" in err
-    )
+    assert f"{output / RESULT_FILE}: written by another program, and would be replaced; give another folder" in err
 
 
 def test_a_release_of_other_problems_is_a_warning_in_the_summary(world, theirs, slop_code):

@@ -27,7 +27,7 @@ from slop_code.runs.executors import executor_class
 from slop_code.runs.foreign_guard import has_only_results
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.read_results import result_files
+from slop_code.runs.result_folders import result_files
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder

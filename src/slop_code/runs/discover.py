@@ -22,7 +22,6 @@ from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.job_records import RunIssue, Submission
 from slop_code.runs.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.run_layout import (
-    LAYOUT,
     RESULT_FILE,
     SNAPSHOT,
     check_folder,
@@ -61,6 +60,8 @@ class DiscoveredRun:
     """The run folder around `folder`, where that is the folder of a problem."""
     source: Path | None = None
     """The run folder, where results are written to another folder; nothing is written in it."""
+    snapshot_dir: str = SNAPSHOT
+    """Name of the folder of a snapshot."""
 
     @property
     def input_folder(self) -> Path | None:
@@ -141,7 +142,7 @@ def discover_problem(
     check_folder(folder)
     check_snapshot_dir(snapshot_dir)
     within = folder.resolve().parent
-    run = DiscoveredRun(text_of(within.name), folder, within=within)
+    run = DiscoveredRun(text_of(within.name), folder, within=within, snapshot_dir=snapshot_dir)
     spec = environment or environment_in(folder, within, problem.path)
     run = _without_duplicates(run, _checkpoints(run, folder, problem, spec, snapshot_dir), snapshot_dir)
     if output is None:
@@ -172,8 +173,8 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
 def nothing_in(run: DiscoveredRun) -> str:
     folder = run.input_folder
     assert folder is not None
-    reason = f"{folder}: nothing to evaluate; expected {LAYOUT}"
-    if not any((folder / name / SNAPSHOT).is_dir() for name in names_or_none(folder)):
+    reason = f"{folder}: nothing to evaluate; expected <problem>/<checkpoint>/{run.snapshot_dir}"
+    if not any((folder / name / run.snapshot_dir).is_dir() for name in names_or_none(folder)):
         return reason
     command = f"slop-code eval-problem {shlex.quote(str(folder))}"
     return f"{reason}; for the folder of a problem use `{command}`, or give the run {folder.resolve().parent}"
@@ -205,7 +206,7 @@ class _Discovery:
     """Problems that were read before: many runs have the same problems."""
 
     def run(self, name: str, folder: Path) -> DiscoveredRun:
-        run = DiscoveredRun(name, folder)
+        run = DiscoveredRun(name, folder, snapshot_dir=self.snapshot_dir)
         try:
             names = names_in(folder)
         except OSError as error:

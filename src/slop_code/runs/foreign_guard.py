@@ -10,7 +10,7 @@ from slop_code.evaluation.report import SIZE_LIMIT
 from slop_code.evaluation.result_files.foreign_files import can_be_replaced, is_foreign_result, parse_json
 from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.plan import part_of_runs
-from slop_code.runs.read_results import result_files, snapshots_in
+from slop_code.runs.result_folders import checkpoint_folders, result_files
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.scb.scb_lines import are_own_lines
 
@@ -84,4 +84,6 @@ def has_only_results(run: DiscoveredRun) -> bool:
     """Results without snapshots, as a run is published: they cannot be evaluated, and their summary is kept."""
     if run.input_folder is None or run.submissions:
         return False
-    return not snapshots_in(run.input_folder) and bool(result_files(run.input_folder))
+    if checkpoint_folders(run.input_folder, snapshot_of=lambda folder: folder / run.snapshot_dir):
+        return False
+    return bool(result_files(run.input_folder))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
 from slop_code.evaluation.result_files.foreign_files import rename_or_refuse
-from slop_code.evaluation.result_files.origin import Origin, environment_reference, keep_origin
+from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin, environment_reference, keep_origin
 from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER, finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.executors import executor_class, is_remote
@@ -121,7 +121,7 @@ class RunEvaluation:
             for folder, problem in problems.items() if run.folder else ():
                 Origin(problem=str(problem), environment=reference).keep(folder)
             for item in run.submissions:
-                if run.folder and item.output and item.path != item.output / SNAPSHOT:  # `rerun` cannot find it there
+                if run.folder and item.output and _has_origin(item.output, item.path):
                     own = str(item.environment.file) if item.environment.file else None
                     keep_origin(item.output, item.problem, environment or own, item.path)
             parents = {problem.parent for problem in problems.values()}
@@ -201,6 +201,11 @@ class RunEvaluation:
     def _make_room(self, folder: Path) -> None:
         """Another program may have written its own summary since the evaluation began."""
         rename_or_refuse(foreign_summary_files(folder), self.settings.foreign_step)
+
+
+def _has_origin(output: Path, snapshot: Path) -> bool:
+    """A snapshot in its usual place is found there, unless an earlier evaluation was of another one."""
+    return snapshot != output / SNAPSHOT or os.path.lexists(output / ORIGIN_FILE)
 
 
 def _make_folders(outputs: Sequence[Path]) -> None:

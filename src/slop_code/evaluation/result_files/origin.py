@@ -69,7 +69,7 @@ def remembered_problem(folder: Path, run: Path) -> Path | None:
 
     A problem that is gone is not looked up elsewhere: another one with its name would replace the results.
     """
-    own, around = _stored_origin(folder), _stored_origin(run)
+    own, around = stored_origin(folder), stored_origin(run)
     if own.problem and os.path.isabs(own.problem) and own.snapshot is None:  # with a snapshot: that of a checkpoint
         return Path(own.problem)
     if around.problems_dir and os.path.isabs(around.problems_dir):
@@ -77,13 +77,7 @@ def remembered_problem(folder: Path, run: Path) -> Path | None:
     return None
 
 
-def snapshot_name(folder: Path) -> str | None:
-    """The name of the snapshot of the last evaluation; None where the folder is not that of a checkpoint."""
-    snapshot = _stored_origin(folder).snapshot
-    return Path(snapshot).name if snapshot else None
-
-
-def _stored_origin(folder: Path) -> Origin:
+def stored_origin(folder: Path) -> Origin:
     with contextlib.suppress(ResultError):
         return load_stored(Origin, folder / ORIGIN_FILE, "")
     return Origin()

@@ -66,7 +66,7 @@ def read_scb_rows(path: Path) -> Iterator[dict[str, Any]] | None:
 
 
 def read_scb_lines(path: Path) -> list[ScbLine] | None:
-    """As `read_scb_rows`; lines that cannot be read are left out. Of several lines about a checkpoint the last counts."""
+    """As `read_scb_rows`, without lines that cannot be read. Of several lines about a checkpoint the last counts."""
     rows = read_scb_rows(path)
     if rows is None:
         return None
