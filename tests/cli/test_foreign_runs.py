@@ -144,7 +144,13 @@ def test_several_runs_have_a_folder_each_and_a_common_summary(world, theirs, slo
     assert slop_code("eval", theirs, "again", "-o", "out")[0] == 1
     assert (tree(theirs), tree(world.folder / "again")) == before
     out = world.folder / "out"
-    assert sorted(path.name for path in out.iterdir()) == ["again", LINES_FILE, SUMMARY_FILE, "theirs"]
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".slop-code",
+        "again",
+        LINES_FILE,
+        SUMMARY_FILE,
+        "theirs",
+    ]
     lines = read_lines(out / LINES_FILE)
     assert (len(lines), all((out / line.evaluation).is_file() for line in lines)) == (14, True)
     assert list(RunSummary.load(out / SUMMARY_FILE).agents) == ["theirs", "again"]

@@ -94,9 +94,7 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
     """The problem that the user named, else that of the last evaluation, else the one with the folder's name."""
     folder = arguments.folder.resolve()
     if arguments.problem is None and named_problems_folder(arguments.problems_dir) is None:
-        output = arguments.output
-        mirror = remembered_problem(output / folder.name, output) if output is not None else None
-        known = mirror or remembered_problem(folder, folder.parent)
+        known = remembered_problem(folder, folder.parent, arguments.output)
         if known is not None:
             if not known.is_dir():
                 raise UsageError(f"{arguments.folder}: {missing_problem(known)} or -p")

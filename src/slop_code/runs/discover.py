@@ -48,18 +48,22 @@ UNNAMED_RUN = ""
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredRun:
-    """A run folder, whose results are summarised together; or submissions without a run folder."""
+    """A run folder, whose results are summarised together; or submissions without a run folder.
+
+    Snapshots are read in `input_folder`, results are written in `folder`. Both are the run folder, with two exceptions:
+    in a mirrored tree `folder` is in that tree, and for `eval-problem` both are folders of a problem, in `within`.
+    """
 
     name: str
     folder: Path | None
-    """The folder of results and summary. None for submissions without a run folder: they have no summary."""
+    """Of results and summary. None for submissions without a run folder: they have no summary."""
 
     submissions: tuple[Submission, ...] = ()
     issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
-    """The run folder around `folder`, where that is the folder of a problem."""
+    """The run folder, or the mirrored tree, around `folder`, where that is the folder of a problem."""
     source: Path | None = None
-    """The run folder, where results are written to another folder; nothing is written in it."""
+    """The input folder, where it is not `folder`; nothing is written in it."""
     snapshot_dir: str = SNAPSHOT
     """Name of the folder of a snapshot."""
 
@@ -68,8 +72,8 @@ class DiscoveredRun:
         return self.source or self.folder
 
     @property
-    def summary_warnings(self) -> list[str]:
-        """Warnings about the run as a whole."""
+    def release_warnings(self) -> list[str]:
+        """Warnings that the run used another release of the problems."""
         problems = {submission.problem.path.parent for submission in self.submissions}
         folder = self.input_folder
         if folder is not None and self.within is not None:
@@ -217,24 +221,16 @@ class _Discovery:
         issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
         all_items = [*(item for group in items.values() for item in group), *issues]
         run = _without_duplicates(run, all_items, self.snapshot_dir)
-        results = self.results_of(run)
-        return mirrored(run, results) if results else run
+        mirror = self.mirror_of(run)
+        return mirrored(run, mirror) if mirror else run
 
-    def results_of(self, run: DiscoveredRun) -> Path | None:
+    def mirror_of(self, run: DiscoveredRun) -> Path | None:
         """The folder of the mirrored tree for this run."""
         return mirror_folder(self.output, run.name, several=self.several) if self.output else None
 
-    def remembered(self, run: DiscoveredRun, within: Path, folder: Path) -> Path | None:
-        """The problem of the last evaluation, that of the same mirrored tree before that of the run itself."""
-        if self.explicit:
-            return None
-        results = self.results_of(run)
-        mirror = remembered_problem(results / folder.name, results) if results else None
-        return mirror or remembered_problem(folder, within)
-
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        known = self.remembered(run, within, folder)
+        known = None if self.explicit else remembered_problem(folder, within, self.mirror_of(run))
         path = known or find_folder(folder.name, self.folders)
         try:
             if path is None or not os.path.isdir(path):

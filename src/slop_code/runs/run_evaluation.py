@@ -22,7 +22,7 @@ from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
-from slop_code.runs.run_lock import lock_runs
+from slop_code.runs.run_lock import lock_common, lock_runs
 from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary
@@ -90,6 +90,9 @@ class RunEvaluation:
     cache: Cache
     result_cache: ResultCache
     indexes: dict[str, ResultIndex]
+    release_warnings: dict[str, list[str]] = field(default_factory=dict)
+    """By run; see there."""
+
     facts: dict[SubmissionKey, CheckpointFacts] = field(default_factory=dict)
     """Facts of finished submissions; those of submissions that were up to date are there from the start."""
 
@@ -185,13 +188,15 @@ class RunEvaluation:
                 issues = [issue for issue in self.plan.issues if issue.run == run.name]
                 own = {name: agent for name, agent in agents.items() if name == run.name}
                 self._make_room(run.folder)
-                written.append(write_summary(run.folder, run_lines, issues, agents=own, warnings=run.summary_warnings))
+                written.append(
+                    write_summary(run.folder, run_lines, issues, agents=own, warnings=self.release_warnings[run.name])
+                )
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
         policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
-        warnings = [warning for run in self.runs for warning in run.summary_warnings]
+        warnings = [warning for run in self.runs for warning in self.release_warnings[run.name]]
         if (folder := common_folder(self.runs, self.settings)) is not None:
             relative = _relative_to(folder, lines, self.runs)
             self._make_room(folder)
@@ -247,6 +252,7 @@ def open_runs(
     with contextlib.ExitStack() as stack:
         if lock:
             stack.enter_context(cache.shared_lock())
+            stack.enter_context(lock_common(common_folder(runs, settings)))
             runs = stack.enter_context(lock_runs(runs, settings.shard))
             rename_or_refuse(foreign_files(runs, settings, indexes), settings.foreign_step)  # as they are now
             _finish_replacements(runs, settings.shard)
@@ -258,7 +264,8 @@ def open_runs(
         plan = make_plan(
             locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard, remote=remote
         )
-        yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
+        release = {run.name: run.release_warnings for run in locked}
+        yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes, release)
 
 
 def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:
