@@ -10,7 +10,7 @@ from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.runs import run_evaluation
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
-from slop_code.runs.foreign_guard import MAX_LINE_LENGTH, foreign_summary_files
+from slop_code.runs.folders.foreign_guard import MAX_LINE_LENGTH, foreign_summary_files
 from slop_code.runs.job_records import JobResult
 from slop_code.runs.result_archive import deliver
 from slop_code.runs.run_evaluation import RunSettings, open_runs

@@ -7,9 +7,9 @@ from slop_code.evaluation.result_files.origin import Origin
 from slop_code.execution.cache import Cache
 from slop_code.quality.measure_runs import find_snapshots
 from slop_code.runs.discover import nothing_in
-from slop_code.runs.foreign_guard import has_only_results
+from slop_code.runs.folders.foreign_guard import has_only_results
+from slop_code.runs.folders.result_folders import checkpoint_folders
 from slop_code.runs.read_results import read_runs
-from slop_code.runs.result_folders import checkpoint_folders
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.verification.inputs import snapshot_discrepancies

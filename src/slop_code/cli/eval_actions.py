@@ -24,10 +24,10 @@ from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
 from slop_code.runs.executors import executor_class
-from slop_code.runs.foreign_guard import has_only_results
+from slop_code.runs.folders.foreign_guard import has_only_results
+from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.result_folders import result_files
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder

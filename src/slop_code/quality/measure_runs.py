@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.quality.quality_record import Quality, replaceable_record
-from slop_code.runs.result_folders import checkpoint_folders
+from slop_code.runs.folders.result_folders import checkpoint_folders
 from slop_code.runs.run_layout import LAYOUT, named_runs, stored_snapshot, text_of
 
 if TYPE_CHECKING:

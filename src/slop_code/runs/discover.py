@@ -19,8 +19,8 @@ from slop_code.evaluation.problem.problem_lookup import (
 )
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.runs.folders.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.job_records import RunIssue, Submission
-from slop_code.runs.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.run_layout import (
     RESULT_FILE,
     SNAPSHOT,

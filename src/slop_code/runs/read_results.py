@@ -20,7 +20,13 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
     read_lines,
 )
-from slop_code.runs.result_folders import checkpoint_folders, folder_of, result_files, runs_below, unreadable_folders
+from slop_code.runs.folders.result_folders import (
+    checkpoint_folders,
+    folder_of,
+    result_files,
+    runs_below,
+    unreadable_folders,
+)
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, named_runs, natural_order, stored_snapshot, text_of
 from slop_code.runs.scb.agent_facts import read_agent_facts
 from slop_code.runs.scb.load_result import load_result

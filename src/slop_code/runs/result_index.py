@@ -20,7 +20,7 @@ from slop_code.runs.checkpoint_lines import (
     json_line,
     passed_by_test,
 )
-from slop_code.runs.run_lock import STATE_DIR
+from slop_code.runs.folders.run_lock import STATE_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path

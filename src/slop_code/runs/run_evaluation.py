@@ -14,7 +14,8 @@ from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin, enviro
 from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER, finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.executors import executor_class, is_remote
-from slop_code.runs.foreign_guard import common_folder, foreign_files, foreign_summary_files, writes_summary
+from slop_code.runs.folders.foreign_guard import common_folder, foreign_files, foreign_summary_files, writes_summary
+from slop_code.runs.folders.run_lock import lock_common, lock_runs
 from slop_code.runs.job_records import SubmissionOutcome
 from slop_code.runs.plan import make_plan, part_of_runs
 from slop_code.runs.result_cache import ResultCache
@@ -22,7 +23,6 @@ from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
-from slop_code.runs.run_lock import lock_common, lock_runs
 from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary

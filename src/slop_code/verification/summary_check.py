@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
-from slop_code.runs.result_folders import result_files
+from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.runs.scb.scb_lines import read_scb_lines
 from slop_code.verification.contradictions import Discrepancy

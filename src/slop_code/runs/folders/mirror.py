@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.runs.result_folders import LEVELS, result_files
+from slop_code.runs.folders.result_folders import LEVELS, result_files
 from slop_code.runs.run_layout import SNAPSHOT, names_or_none
 
 if TYPE_CHECKING:
