@@ -18,10 +18,10 @@ from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
 from slop_code.runs.discover import discover
+from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.result_index import INDEX_FILE, _stamp, with_digest
 from slop_code.runs.run_layout import RESULT_FILE
-from slop_code.runs.run_lock import STATE_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
+FOREIGN_STEP = "give another folder, or replace=True to rename it and go on"
+
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
 
@@ -84,7 +86,8 @@ def evaluate(
     config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
     spec, given = _environment(config, environment)
     runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
-    return evaluate_and_store(runner, arguments, given, replace=replace).results.with_policy(decides)
+    stored = evaluate_and_store(runner, arguments, given, foreign_step=None if replace else FOREIGN_STEP)
+    return stored.results.with_policy(decides)
 
 
 def _environment(

@@ -18,9 +18,9 @@ from slop_code.cli.main import run
 from slop_code.cli.signals import interrupts
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import read_lines
+from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
-from slop_code.runs.run_lock import STATE_DIR
 from slop_code.runs.summary import RunSummary
 from tests.plugin_packages import install_package
 

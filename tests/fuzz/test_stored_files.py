@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from slop_code.execution.cache import Cache
 from slop_code.runs.checkpoint_lines import CheckpointFacts
+from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 from slop_code.runs.result_cache import ResultCache, limit_from
 from slop_code.runs.result_index import INDEX_FILE, ResultIndex, with_digest
-from slop_code.runs.run_lock import STATE_DIR
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"

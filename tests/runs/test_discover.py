@@ -16,7 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import discover, discover_problem
-from slop_code.runs.mirror import snapshot_around
+from slop_code.runs.folders.mirror import snapshot_around
 
 AS_NOBODY = """
 import json, os, sys

@@ -306,5 +306,4 @@ def test_an_evaluation_never_takes_a_result_of_the_other_maker_for_its_own(folde
     facts = index.facts(path)
     assert facts is not None
     assert (facts.state, facts.is_verdict_on(None)) == ("not_evaluated", False)
-    assert not index.has(path)
     assert not index.is_current(path)

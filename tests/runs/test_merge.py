@@ -164,6 +164,7 @@ def test_a_good_result_replaces_a_damaged_one_which_is_named(world, copies, spoi
     folder = copies[0] if where == "copy" else world.folder / "monday"
     put(world, folder, 1, "-")
     spoil(checkpoint_folder(folder, 1) / RESULT_FILE)
+    (checkpoint_folder(folder, 1) / ".scbench").mkdir(exist_ok=True)
     put(world, copies[1], 1, "+")
     [reason] = merged(world, copies).values()
     assert reason.startswith(f"{checkpoint_folder(folder, 1) / RESULT_FILE}: ")

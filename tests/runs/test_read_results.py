@@ -6,7 +6,8 @@ import pytest
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.policy import parse_policy
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
-from slop_code.runs.read_results import check_output, read_runs, result_at, runs_below
+from slop_code.runs.folders.result_folders import check_output, result_at, runs_below
+from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import LINES_FILE
 from tests.factories import result
 from tests.run_world import interrupt_replacement

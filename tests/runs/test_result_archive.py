@@ -125,9 +125,10 @@ def test_only_result_files_are_packed(tmp_path):
 @pytest.mark.parametrize("kind", ["file", "folder"])
 def test_a_link_in_the_place_of_the_reports_is_not_followed(tmp_path, kind):
     outside = write(tmp_path / "outside", {"secret": "x"})
-    folder = write(tmp_path / "a", {"evaluation.json": "{}"})
+    own = {"evaluation.json": json.dumps(RESULTS)}
+    folder = write(tmp_path / "a", own)
     (folder / ".scbench").symlink_to(outside if kind == "folder" else outside / "secret")
-    assert pack_result(folder) == pack_result(write(tmp_path / "b", {"evaluation.json": "{}"}))
+    assert pack_result(folder) == pack_result(write(tmp_path / "b", own))
     unpack_result(pack_result(write(tmp_path / "c", FILES)), folder)
     assert read(folder) == FILES
     assert read(outside) == {"secret": "x"}

@@ -10,7 +10,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.runs import evaluate_run
+from slop_code.runs import discover, evaluate_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
 from slop_code.runs.job_records import JobResult, RunIssue
 from slop_code.runs.plan import Shard
@@ -274,6 +274,15 @@ def test_a_run_on_a_cluster_needs_no_python_here(world):
             list(evaluation.events(Elsewhere(world, runs[0].submissions), RunControl()))
         for submission in runs[0].submissions:
             (submission.output / RESULT_FILE).unlink()
+
+
+def test_the_release_of_the_problems_is_read_once(world, finish, monkeypatch):
+    calls = []
+    monkeypatch.setattr(discover, "catalog_warnings", lambda *given: calls.append(given) or ["another release"])
+    with open_runs([finish("+")], Cache(world.folder / "cache"), RunSettings()) as evaluation:
+        for _ in range(3):
+            assert evaluation.conclude()[1].warnings == ["another release"]
+    assert len(calls) == 1
 
 
 def test_a_summary_that_cannot_be_written(world, finish):

@@ -1,15 +1,40 @@
-"""Layout of a run folder."""
+"""Layout of a run folder: the snapshot of a stored result."""
+
+import shutil
+from pathlib import Path
+
+import pytest
 
 from slop_code.evaluation.result_files.origin import Origin
-from slop_code.runs.run_layout import SNAPSHOT, stored_snapshot
+from slop_code.runs.run_layout import stored_snapshot
 
 
-def test_the_snapshot_of_a_mirrored_result_is_that_of_the_run(tmp_path):
-    result, run = tmp_path / "out/words/checkpoint_1", tmp_path / "run/words/checkpoint_1"
-    for folder in (result, run / SNAPSHOT):
-        folder.mkdir(parents=True)
-    assert stored_snapshot(result) == result / SNAPSHOT
-    Origin(snapshot=str(run / SNAPSHOT)).keep(result)
-    assert stored_snapshot(result) == run / SNAPSHOT
-    (result / SNAPSHOT).mkdir()
-    assert stored_snapshot(result) == result / SNAPSHOT
+@pytest.mark.parametrize(
+    ("folders", "remembered", "expected"),
+    [
+        ([], None, "result/snapshot"),
+        (["result/snapshot"], None, "result/snapshot"),
+        (["run/snapshot"], "run/snapshot", "run/snapshot"),
+        (["run/snapshot", "result/snapshot"], "run/snapshot", "run/snapshot"),
+        (["result/snapshot", "result/final"], "result/final", "result/final"),
+        (["result/snapshot", "result/final"], "moved/final", "result/final"),
+        (["result/snapshot"], "moved/final", "result/snapshot"),
+        ([], "moved/final", "result/snapshot"),
+    ],
+)
+def test_the_snapshot_is_that_of_the_last_evaluation(tmp_path, folders, remembered, expected):
+    for folder in ("result", *folders):
+        (tmp_path / folder).mkdir(exist_ok=True, parents=True)
+    if remembered:
+        Origin(snapshot=str(tmp_path / remembered)).keep(tmp_path / "result")
+    assert stored_snapshot(tmp_path / "result") == tmp_path / expected
+
+
+def test_a_path_that_is_not_absolute_is_not_followed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("other").mkdir()
+    Path("result").mkdir()
+    Origin(snapshot="other").keep(Path("result"))
+    assert stored_snapshot(Path("result")) == Path("result/snapshot")
+    shutil.rmtree("result")
+    assert stored_snapshot(Path("result")) == Path("result/snapshot")

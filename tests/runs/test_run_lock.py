@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from slop_code.runs.discover import DiscoveredRun
+from slop_code.runs.folders.run_lock import STATE_DIR, lock_runs
 from slop_code.runs.plan import Shard
-from slop_code.runs.run_lock import STATE_DIR, lock_runs
 
 HOLDER = """
 import sys
 from pathlib import Path
 from slop_code.runs.discover import DiscoveredRun
-from slop_code.runs.run_lock import lock_runs
+from slop_code.runs.folders.run_lock import lock_runs
 from slop_code.runs.plan import Shard
 
 shard = Shard.parse(sys.argv[2]) if sys.argv[2] else None

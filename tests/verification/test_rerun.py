@@ -3,6 +3,8 @@
 import pytest
 
 from slop_code.errors import ConfigError, UsageError
+from slop_code.execution.cache import Cache
+from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.verification.rerun import RerunInputs, submission_of
 
 LOCAL = "type: local\nname: {}\n"
@@ -15,6 +17,19 @@ def stored(world):
     world.run()
     first = world.discover()[0].submissions[0]
     return world.results(first), first.output
+
+
+def test_it_is_the_code_of_the_last_evaluation(world, stored):
+    """With --snapshot-dir, and then without it."""
+    results, folder = stored
+    for checkpoint in ("checkpoint_1", "checkpoint_2", "checkpoint_3"):
+        world.write({f"monday/words/{checkpoint}/final/main.py": "other"})
+    for options, name in (({"snapshot_dir": "final"}, "final"), ({}, "snapshot")):
+        runs = world.discover(**options)
+        with open_runs(runs, Cache(world.folder / "cache"), RunSettings()) as evaluation:
+            evaluation.remember_origins(None)
+        found = submission_of(results, folder, RerunInputs())
+        assert found.path == folder / name
 
 
 def test_all_lies_beside_it(world, stored):

@@ -24,11 +24,12 @@ from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
 from slop_code.runs.executors import executor_class
+from slop_code.runs.folders.foreign_guard import has_only_results
+from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.read_results import result_files
 from slop_code.runs.run_control import Retries, RunControl
-from slop_code.runs.run_evaluation import RunSettings, has_only_results, open_runs
+from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder
 
 if TYPE_CHECKING:
@@ -93,9 +94,7 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
     """The problem that the user named, else that of the last evaluation, else the one with the folder's name."""
     folder = arguments.folder.resolve()
     if arguments.problem is None and named_problems_folder(arguments.problems_dir) is None:
-        output = arguments.output
-        mirror = remembered_problem(output / folder.name, output) if output is not None else None
-        known = mirror or remembered_problem(folder, folder.parent)
+        known = remembered_problem(folder, folder.parent, arguments.output)
         if known is not None:
             if not known.is_dir():
                 raise UsageError(f"{arguments.folder}: {missing_problem(known)} or -p")
@@ -113,7 +112,7 @@ def merge(arguments: argparse.Namespace) -> int:
         snapshot_dir=arguments.snapshot_dir,
     )
     _refuse_empty_runs(runs)
-    settings = RunSettings(replace=arguments.replace)
+    settings = RunSettings(foreign_step=foreign_step(arguments))
     with open_runs(
         runs, Cache.default(), settings, before_plan=lambda run: merge_copies(run, arguments.copies)
     ) as evaluation:
@@ -164,9 +163,17 @@ def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings
         shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
         partial=partial,
         samples=arguments.samples,
-        replace=arguments.replace,
+        foreign_step=foreign_step(arguments),
         output=arguments.output,
     )
+
+
+def foreign_step(arguments: argparse.Namespace) -> str | None:
+    """What to do about files of other programs; None: they are renamed."""
+    if arguments.replace:
+        return None
+    rename = "" if getattr(arguments, "follow", False) else ", or with --replace to rename these files and go on"
+    return f"evaluate with -o OUT to write all results there{rename}"
 
 
 def _how_to_go_on(evaluation: RunEvaluation) -> str:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
 
+FOREIGN_STEP = "give another folder with -o, or --replace to rename it and go on"
+
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
@@ -92,7 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.PASSED
     policy: Policy = arguments.pass_policy
     with cancelled_by_signals():
-        evaluation = evaluate_and_store(runner, further, environment, replace=arguments.replace)
+        step = None if arguments.replace else FOREIGN_STEP
+        evaluation = evaluate_and_store(runner, further, environment, foreign_step=step)
     with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
         _print(evaluation, policy, arguments)
     return final_status(exit_for(evaluation.results, policy), arguments)

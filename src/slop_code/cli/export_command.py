@@ -82,7 +82,7 @@ def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips
 
 def _export_stream(write: Exporter, runs: Sequence[RunResults], arguments: argparse.Namespace) -> None:
     from slop_code._io import open_atomic
-    from slop_code.runs.read_results import check_output
+    from slop_code.runs.folders.result_folders import check_output
 
     entries = (entry for results in runs for entry in results.entries())
     output: Path | None = arguments.output

@@ -25,10 +25,11 @@ from slop_code.execution.cache import Cache
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import check_problems_folder
 from slop_code.runs.executors import is_remote
+from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
 from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, misses, remove_stop_file
-from slop_code.runs.read_results import read_runs, result_files
+from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 

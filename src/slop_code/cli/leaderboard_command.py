@@ -47,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.comparison.leaderboard import build_leaderboard
     from slop_code.reporting.leaderboard.agent_runs import read_agent_runs
     from slop_code.reporting.leaderboard.leaderboard_files import RENDERERS
-    from slop_code.runs.read_results import check_output, read_runs
+    from slop_code.runs.folders.result_folders import check_output
+    from slop_code.runs.read_results import read_runs
 
     output: Path | None = arguments.output
     if output is not None:

@@ -16,7 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
-from slop_code.runs.mirror import check_output_folder
+from slop_code.runs.folders.mirror import check_output_folder
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
 from slop_code.runs.run_layout import RESULT_FILE

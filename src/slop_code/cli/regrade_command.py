@@ -84,7 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
     runs = discover_given(arguments, arguments.problem, arguments.output)
     check_runs(runs, arguments)
     settings = RunSettings(
-        workers=arguments.num_workers, retries=Retries(times=arguments.retries), partial=bool(arguments.problem)
+        workers=arguments.num_workers,
+        retries=Retries(times=arguments.retries),
+        partial=bool(arguments.problem),
+        foreign_step="evaluate the run with slop-code eval -o OUT first, and regrade with the same -o OUT",
     )
     with open_runs(runs, Cache.default(), settings, lock=not arguments.dry_run) as evaluation:
         planned = plan_regrade(evaluation)

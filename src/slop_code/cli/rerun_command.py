@@ -68,7 +68,7 @@ def add_to(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.evaluation.result_files.test_lookup import one_test
     from slop_code.reporting.rerun_lines import show_changes
-    from slop_code.runs.read_results import result_at
+    from slop_code.runs.folders.result_folders import result_at
     from slop_code.runs.scb.load_result import is_scb, load_result
     from slop_code.verification.rerun_changes import rerun_changes
 

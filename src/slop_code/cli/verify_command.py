@@ -95,7 +95,8 @@ def _outcomes(arguments: argparse.Namespace) -> Iterator[tuple[str, Verification
 def _result_paths(given: Sequence[Path]) -> tuple[list[Path], list[RunResults]]:
     """Result files that were given, or that lie in a folder that was given; and the runs among these folders."""
     from slop_code.errors import UsageError
-    from slop_code.runs.read_results import read_runs, result_files
+    from slop_code.runs.folders.result_folders import result_files
+    from slop_code.runs.read_results import read_runs
 
     paths: list[Path] = []
     runs: dict[Path, RunResults] = {}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slop_code._io import digest_of
 from slop_code.errors import UsageError
-from slop_code.runs.read_results import folder_of, read_runs, runs_below
+from slop_code.runs.folders.result_folders import folder_of, runs_below
+from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import named_runs, natural_order
 from slop_code.runs.samples import copies_among, submission_digest
 from slop_code.runs.scb.load_result import is_scb

@@ -1,4 +1,4 @@
-"""Measurement of many snapshots, several at a time; each record is written beside its snapshot."""
+"""Measurement of many snapshots, several at a time; each record is written to the folder of its checkpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.quality.quality_record import QualityRecord, replaceable_record
-from slop_code.runs.run_layout import LAYOUT, SNAPSHOT, named_runs, names_or_none, natural_order, text_of
+from slop_code.runs.folders.result_folders import checkpoint_folders
+from slop_code.runs.run_layout import LAYOUT, named_runs, stored_snapshot, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,20 +60,16 @@ def find_snapshots(folders: Sequence[Path]) -> list[SnapshotToMeasure]:
 
 
 def _snapshots_in(run: str, folder: Path) -> Iterator[SnapshotToMeasure]:
-    """A link out of the run is not followed: nothing is read or written elsewhere."""
+    """A link out of the run is not followed: only the snapshots of a mirrored tree are read elsewhere."""
     root = folder.resolve()
-    first = sorted(names_or_none(folder), key=natural_order)
-    parts = [(), *((name,) for name in first if name != SNAPSHOT)]
-    parts += [
-        (*part, name) for part in parts[1:] for name in sorted(names_or_none(folder / part[0]), key=natural_order)
-    ]
-    for names in parts:
-        output = folder.joinpath(*names)
-        snapshot = output / SNAPSHOT
-        if SNAPSHOT in names or not snapshot.is_dir() or not snapshot.resolve().is_relative_to(root):
-            continue
-        *group, checkpoint = map(text_of, (run, *names))
-        yield SnapshotToMeasure("/".join(group), checkpoint, snapshot, output)
+    for output in checkpoint_folders(folder):
+        snapshot = stored_snapshot(output)
+        paths = [output.resolve(), snapshot.resolve()]
+        if snapshot.parent.resolve() != paths[0]:  # that of a mirrored tree
+            paths.pop()
+        if all(path.is_relative_to(root) for path in paths):
+            *group, checkpoint = map(text_of, (run, *output.relative_to(folder).parts))
+            yield SnapshotToMeasure("/".join(group), checkpoint, snapshot, output)
 
 
 def measure_snapshots(

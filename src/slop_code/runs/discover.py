@@ -19,10 +19,9 @@ from slop_code.evaluation.problem.problem_lookup import (
 )
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.runs.folders.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.job_records import RunIssue, Submission
-from slop_code.runs.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.run_layout import (
-    LAYOUT,
     RESULT_FILE,
     SNAPSHOT,
     check_folder,
@@ -49,26 +48,32 @@ UNNAMED_RUN = ""
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredRun:
-    """A run folder, whose results are summarised together; or submissions without a run folder."""
+    """A run folder, whose results are summarised together; or submissions without a run folder.
+
+    Snapshots are read in `input_folder`, results are written in `folder`. Both are the run folder, with two exceptions:
+    in a mirrored tree `folder` is in that tree, and for `eval-problem` both are folders of a problem, in `within`.
+    """
 
     name: str
     folder: Path | None
-    """The folder of results and summary. None for submissions without a run folder: they have no summary."""
+    """Of results and summary. None for submissions without a run folder: they have no summary."""
 
     submissions: tuple[Submission, ...] = ()
     issues: tuple[RunIssue, ...] = ()
     within: Path | None = None
-    """The run folder around `folder`, where that is the folder of a problem."""
+    """The run folder, or the mirrored tree, around `folder`, where that is the folder of a problem."""
     source: Path | None = None
-    """The run folder, where results are written to another folder; nothing is written in it."""
+    """The input folder, where it is not `folder`; nothing is written in it."""
+    snapshot_dir: str = SNAPSHOT
+    """Name of the folder of a snapshot."""
 
     @property
     def input_folder(self) -> Path | None:
         return self.source or self.folder
 
     @property
-    def summary_warnings(self) -> list[str]:
-        """Warnings about the run as a whole."""
+    def release_warnings(self) -> list[str]:
+        """Warnings that the run used another release of the problems."""
         problems = {submission.problem.path.parent for submission in self.submissions}
         folder = self.input_folder
         if folder is not None and self.within is not None:
@@ -141,7 +146,7 @@ def discover_problem(
     check_folder(folder)
     check_snapshot_dir(snapshot_dir)
     within = folder.resolve().parent
-    run = DiscoveredRun(text_of(within.name), folder, within=within)
+    run = DiscoveredRun(text_of(within.name), folder, within=within, snapshot_dir=snapshot_dir)
     spec = environment or environment_in(folder, within, problem.path)
     run = _without_duplicates(run, _checkpoints(run, folder, problem, spec, snapshot_dir), snapshot_dir)
     if output is None:
@@ -172,8 +177,8 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
 def nothing_in(run: DiscoveredRun) -> str:
     folder = run.input_folder
     assert folder is not None
-    reason = f"{folder}: nothing to evaluate; expected {LAYOUT}"
-    if not any((folder / name / SNAPSHOT).is_dir() for name in names_or_none(folder)):
+    reason = f"{folder}: nothing to evaluate; expected <problem>/<checkpoint>/{run.snapshot_dir}"
+    if not any((folder / name / run.snapshot_dir).is_dir() for name in names_or_none(folder)):
         return reason
     command = f"slop-code eval-problem {shlex.quote(str(folder))}"
     return f"{reason}; for the folder of a problem use `{command}`, or give the run {folder.resolve().parent}"
@@ -205,7 +210,7 @@ class _Discovery:
     """Problems that were read before: many runs have the same problems."""
 
     def run(self, name: str, folder: Path) -> DiscoveredRun:
-        run = DiscoveredRun(name, folder)
+        run = DiscoveredRun(name, folder, snapshot_dir=self.snapshot_dir)
         try:
             names = names_in(folder)
         except OSError as error:
@@ -216,24 +221,16 @@ class _Discovery:
         issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
         all_items = [*(item for group in items.values() for item in group), *issues]
         run = _without_duplicates(run, all_items, self.snapshot_dir)
-        results = self.results_of(run)
-        return mirrored(run, results) if results else run
+        mirror = self.mirror_of(run)
+        return mirrored(run, mirror) if mirror else run
 
-    def results_of(self, run: DiscoveredRun) -> Path | None:
+    def mirror_of(self, run: DiscoveredRun) -> Path | None:
         """The folder of the mirrored tree for this run."""
         return mirror_folder(self.output, run.name, several=self.several) if self.output else None
 
-    def remembered(self, run: DiscoveredRun, within: Path, folder: Path) -> Path | None:
-        """The problem of the last evaluation, that of the same mirrored tree before that of the run itself."""
-        if self.explicit:
-            return None
-        results = self.results_of(run)
-        mirror = remembered_problem(results / folder.name, results) if results else None
-        return mirror or remembered_problem(folder, within)
-
     def problem(self, run: DiscoveredRun, within: Path, folder: Path) -> Iterator[Submission | RunIssue]:
         """Submissions and issues of a problem; none for the folder of no problem, such as a folder of logs."""
-        known = self.remembered(run, within, folder)
+        known = None if self.explicit else remembered_problem(folder, within, self.mirror_of(run))
         path = known or find_folder(folder.name, self.folders)
         try:
             if path is None or not os.path.isdir(path):

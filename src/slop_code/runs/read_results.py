@@ -10,10 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_paths
-from slop_code.errors import ResultError, UsageError
-from slop_code.evaluation.result_files.origin import snapshot_name
+from slop_code.errors import ResultError
 from slop_code.evaluation.result_files.replace_result import is_interrupted
-from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     CheckpointLine,
@@ -22,19 +20,14 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
     read_lines,
 )
-from slop_code.runs.run_layout import (
-    LINES_FILE,
-    RESULT_FILE,
-    SNAPSHOT,
-    SUMMARY_FILE,
-    check_folder,
-    named_runs,
-    names_in,
-    names_or_none,
-    natural_order,
-    text_of,
-    unreadable,
+from slop_code.runs.folders.result_folders import (
+    checkpoint_folders,
+    folder_of,
+    result_files,
+    runs_below,
+    unreadable_folders,
 )
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, named_runs, natural_order, stored_snapshot, text_of
 from slop_code.runs.scb.agent_facts import read_agent_facts
 from slop_code.runs.scb.load_result import load_result
 from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, has_own_lines, scb_lines_of
@@ -45,11 +38,6 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.runs.scb.agent_facts import AgentFacts
-
-LEVELS = 2
-"""Depth of a result below the run folder: problem and checkpoint."""
-
-MAX_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +113,10 @@ class RunResults:
         problems = {item.path.parent.parent: item.problem for item in located if item.path}
         wanted: dict[tuple[str, str], int | None] = {}
         agents: dict[tuple[str, str], AgentFacts | None] = {}
-        for snapshot in snapshots_in(self.folder):
-            folder = snapshot.parent.parent
-            names = problems.get(folder, text_of(folder.resolve().name)), text_of(snapshot.parent.name)
-            wanted[names], agents[names] = None, read_agent_facts(snapshot.parent)
+        for folder in (path for path in checkpoint_folders(self.folder) if path != self.folder):
+            problem = problems.get(folder.parent, text_of(folder.parent.resolve().name))
+            names = problem, text_of(folder.resolve().name)
+            wanted[names], agents[names] = None, read_agent_facts(stored_snapshot(folder).parent)
         for item in located:
             if item.path != self.folder / RESULT_FILE:
                 wanted.update({(item.problem, name): order for order, name in enumerate(item.checkpoints, start=1)})
@@ -245,88 +233,8 @@ def _why_gone(path: Path) -> str:
     return f"{path}: the result is gone; evaluate it again"
 
 
-def folder_of(given: Path) -> Path:
-    """The folder of a result that is given as its file."""
-    return given.parent if given.name == RESULT_FILE and not given.is_dir() else given
-
-
-def result_at(given: Path) -> Path:
-    """The evaluation.json that is given as itself or as its folder."""
-    if os.path.lexists(given) and not given.is_dir():
-        return given
-    folder = folder_of(given)
-    if os.path.lexists(folder / RESULT_FILE):
-        return folder / RESULT_FILE
-    paths = result_files(folder) if folder.is_dir() else []
-    if not paths:
-        raise UsageError(
-            f"{given}: no {RESULT_FILE} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
-        )
-    several = "".join(f"\n  {path.parent}" for path in paths[:MAX_LISTED])
-    more = f"\n  and {len(paths) - MAX_LISTED} more" if len(paths) > MAX_LISTED else ""
-    raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
-
-
-def check_output(path: Path, option: str = "-o") -> None:
-    """A report or an export must not replace a result, nor lie in a snapshot."""
-    if path.is_dir():
-        raise UsageError(f"{path}: a folder; give the name of a file with {option}")
-    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-        raise UsageError(f"{path}: not a regular file, and would be replaced; give another name with {option}")
-    if SNAPSHOT in path.absolute().parent.resolve().parts:
-        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another path with {option}")
-    if path.name in (RESULT_FILE, LINES_FILE, SUMMARY_FILE) or REPORTS_DIR in path.absolute().parts:
-        raise UsageError(f"{path}: a file name of the results themselves; give another name with {option}")
-
-
 def read_runs(paths: Path | str | Iterable[Path | str]) -> list[RunResults]:
     """Each path is the folder of a run, of several runs, of a problem or of a result, or an evaluation.json."""
     given = check_paths("paths", paths, "the folder of a run, or a list of such paths")
     folders = [run for path in given for run in runs_below(folder_of(path))]
     return [RunResults(name, folder) for name, folder in named_runs(folders)]
-
-
-def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
-    """Files in a snapshot belong to the submission, whatever their names."""
-    own = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
-    snapshots = (SNAPSHOT, snapshot_name(folder)) if levels else ()
-    inner = [folder / name for name in names_or_none(folder) if name not in snapshots] if levels else []
-    return own + [path for child in inner if child.is_dir() for path in result_files(child, levels - 1)]
-
-
-def unreadable_folders(folder: Path, levels: int = LEVELS) -> list[str]:
-    """The reason for each folder that may hold results and cannot be listed."""
-    try:
-        inner = [folder / name for name in names_in(folder) if name != SNAPSHOT]
-        folders = [child for child in inner if levels and child.is_dir()]
-        return [reason for child in folders for reason in unreadable_folders(child, levels - 1)]
-    except OSError as error:
-        return [unreadable(folder, error)]
-
-
-def snapshots_in(folder: Path, levels: int = LEVELS) -> list[Path]:
-    snapshots: list[Path] = []
-    for inner in (folder / name for name in names_or_none(folder) if levels and name != SNAPSHOT):
-        snapshot = inner / SNAPSHOT
-        snapshots += [snapshot] if snapshot.is_dir() else snapshots_in(inner, levels - 1)
-    return snapshots
-
-
-def runs_below(folder: Path) -> list[Path]:
-    """The run itself, or the runs that a folder holds."""
-    check_folder(folder)
-    if result_files(folder):
-        return [folder]
-    inner = [folder / name for name in sorted(names_or_none(folder), key=natural_order)]
-    inner = [path for path in inner if path.is_dir()]
-    if os.path.lexists(folder / LINES_FILE) and not any(result_files(path) for path in inner):
-        return [folder]  # otherwise it has the common summary of the runs in it
-    runs = [path for path in inner if _holds_results(path)]
-    if not runs:
-        step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
-        raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")
-    return runs
-
-
-def _holds_results(folder: Path) -> bool:
-    return os.path.lexists(folder / LINES_FILE) or bool(result_files(folder))

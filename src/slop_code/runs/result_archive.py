@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from slop_code._io import open_regular, write_atomic
-from slop_code.errors import InfrastructureError, ResultError
+from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import attempt_file, keep_attempt
-from slop_code.evaluation.result_files.replace_result import failed_path, move_result, new_result
+from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER, failed_path, move_result, new_result
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE
@@ -100,13 +100,14 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
 
-def unpack_result(archive: bytes, folder: Path) -> None:
+def unpack_result(archive: bytes, folder: Path, foreign_step: str | None = OTHER_FOLDER) -> None:
     """Replace the result in `folder`, evaluation.json last: after a kill there is a whole result or none.
 
     One call at a time for a folder. A damaged archive is a ResultError, raised before anything is changed.
+    `foreign_step`: see `new_result`.
     """
     contents = _contents(archive)
-    with new_result(folder) as new:
+    with new_result(folder, foreign_step) as new:
         for name, content in contents.items():
             (new / name).parent.mkdir(parents=True, exist_ok=True)
             if name != RESULT_FILE:
@@ -159,10 +160,18 @@ def _damaged(reason: str) -> ResultError:
     return ResultError(f"damaged result archive: {reason}")
 
 
-def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: bool = False) -> CheckpointFacts:
+def deliver(
+    target: Submission,
+    result: JobResult,
+    *,
+    move: bool,
+    keep_verdict: bool = False,
+    foreign_step: str | None = OTHER_FOLDER,
+) -> CheckpointFacts:
     """The facts of the target: a verdict that cannot be written is none. A full disk ends the run.
 
     `move`: nobody else needs the result's temporary folder. `keep_verdict`: only a verdict replaces the earlier result.
+    `foreign_step`: see `new_result`.
     """
     if target.output is None or result.archive is None:
         return result.facts
@@ -171,19 +180,21 @@ def deliver(target: Submission, result: JobResult, *, move: bool, keep_verdict: 
             contents = _contents(result.archive)
             keep_attempt(target.output, contents, lambda name, path: path.write_bytes(contents[name]))
         elif move and result.folder is not None:
-            with new_result(target.output) as new:
+            with new_result(target.output, foreign_step) as new:
                 move_result(result.folder, new)
         else:
-            unpack_result(result.archive, target.output)
+            unpack_result(result.archive, target.output, foreign_step)
+    except (UsageError, InfrastructureError) as error:
+        return _not_written(result.facts, str(error))
     except OSError as error:
         message = f"{failed_path(error, target.output)}: {error.strerror}"
         if error.errno in FATAL:
             raise InfrastructureError(
                 f"{message}; every result written before is whole: {FATAL[error.errno]} and start again"
             ) from error
-        if result.facts.state == "evaluated":
-            attempts = result.facts.attempts
-            return CheckpointFacts.no_verdict(
-                f"{message}; make it writable and evaluate the run again", attempts=attempts
-            )
+        return _not_written(result.facts, f"{message}; make it writable and evaluate the run again")
     return result.facts
+
+
+def _not_written(facts: CheckpointFacts, reason: str) -> CheckpointFacts:
+    return CheckpointFacts.no_verdict(reason, attempts=facts.attempts) if facts.state == "evaluated" else facts

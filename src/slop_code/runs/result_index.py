@@ -20,7 +20,7 @@ from slop_code.runs.checkpoint_lines import (
     json_line,
     passed_by_test,
 )
-from slop_code.runs.run_lock import STATE_DIR
+from slop_code.runs.folders.run_lock import STATE_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,10 +88,6 @@ class ResultIndex:
         except ResultError as error:
             self.unreadable[path] = str(error)
             return CheckpointFacts.no_verdict(str(error))
-
-    def has(self, path: Path) -> bool:
-        """Whether a result of slop-code was at this path when the index was written."""
-        return self._key(path) in self._entries
 
     def is_current(self, path: Path) -> bool:
         """Whether the file is the result that was indexed."""

@@ -9,32 +9,26 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, Policy
-from slop_code.evaluation.result_files.foreign_files import (
-    check_no_foreign,
-    foreign_summary_files,
-    is_foreign_result,
-    set_aside,
-)
-from slop_code.evaluation.result_files.origin import Origin, environment_reference, keep_origin
-from slop_code.evaluation.result_files.replace_result import finish_replacement
+from slop_code.evaluation.result_files.foreign_files import rename_or_refuse
+from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin, environment_reference, keep_origin
+from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER, finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.executors import executor_class, is_remote
+from slop_code.runs.folders.foreign_guard import common_folder, foreign_files, foreign_summary_files, writes_summary
+from slop_code.runs.folders.run_lock import lock_common, lock_runs
 from slop_code.runs.job_records import SubmissionOutcome
 from slop_code.runs.plan import make_plan, part_of_runs
-from slop_code.runs.read_results import result_files, snapshots_in
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_control import Retries, RunControl
-from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
+from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
-from slop_code.runs.run_lock import lock_runs
 from slop_code.runs.scb.agent_facts import read_agent_identity
 from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
@@ -44,9 +38,6 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
     from slop_code.runs.plan import Plan, Shard
     from slop_code.runs.summary import RunSummary
-
-
-FOREIGN_STEP = "evaluate with -o OUT to write all results there, or with --replace to rename these files and go on"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +66,11 @@ class RunSettings:
     unchanged: Callable[[Submission], bool] | None = None
     """Whether a submission is still the one of the plan, for runs that an agent still works on: see the scheduler."""
 
-    replace: bool = False
-    """Files of other programs in the place of results are renamed; otherwise nothing is evaluated."""
+    foreign_step: str | None = OTHER_FOLDER
+    """What the user can do about files of other programs in the place of results, before anything is evaluated.
+
+    None: they are renamed.
+    """
 
     output: Path | None = None
     """The folder of the mirrored tree, for the common summary of several runs."""
@@ -96,6 +90,9 @@ class RunEvaluation:
     cache: Cache
     result_cache: ResultCache
     indexes: dict[str, ResultIndex]
+    release_warnings: dict[str, list[str]] = field(default_factory=dict)
+    """By run; see there."""
+
     facts: dict[SubmissionKey, CheckpointFacts] = field(default_factory=dict)
     """Facts of finished submissions; those of submissions that were up to date are there from the start."""
 
@@ -127,7 +124,7 @@ class RunEvaluation:
             for folder, problem in problems.items() if run.folder else ():
                 Origin(problem=str(problem), environment=reference).keep(folder)
             for item in run.submissions:
-                if run.folder and item.output and item.path != item.output / SNAPSHOT:  # `rerun` cannot find it there
+                if run.folder and item.output and _has_origin(item.output, item.path):
                     own = str(item.environment.file) if item.environment.file else None
                     keep_origin(item.output, item.problem, environment or own, item.path)
             parents = {problem.parent for problem in problems.values()}
@@ -153,6 +150,7 @@ class RunEvaluation:
             pytest_args=self.settings.pytest_args,
             remote=is_remote(self.settings.executor),
             unchanged=self.settings.unchanged,
+            foreign_step=self.settings.foreign_step,
         )
         with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
             for event in events:
@@ -189,36 +187,36 @@ class RunEvaluation:
             if writes_summary(run, self.settings):
                 issues = [issue for issue in self.plan.issues if issue.run == run.name]
                 own = {name: agent for name, agent in agents.items() if name == run.name}
-                written.append(write_summary(run.folder, run_lines, issues, agents=own, warnings=run.summary_warnings))
+                self._make_room(run.folder)
+                written.append(
+                    write_summary(run.folder, run_lines, issues, agents=own, warnings=self.release_warnings[run.name])
+                )
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
         if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
             return lines, written[0]
         policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
-        warnings = [warning for run in self.runs for warning in run.summary_warnings]
+        warnings = [warning for run in self.runs for warning in self.release_warnings[run.name]]
         if (folder := common_folder(self.runs, self.settings)) is not None:
             relative = _relative_to(folder, lines, self.runs)
+            self._make_room(folder)
             write_summary(folder, relative, self.plan.issues, samples=samples, agents=agents, warnings=warnings)
         return lines, summarise(lines, self.plan.issues, policies, samples=samples, agents=agents, warnings=warnings)
+
+    def _make_room(self, folder: Path) -> None:
+        """Another program may have written its own summary since the evaluation began."""
+        rename_or_refuse(foreign_summary_files(folder), self.settings.foreign_step)
+
+
+def _has_origin(output: Path, snapshot: Path) -> bool:
+    """A snapshot in its usual place is found there, unless an earlier evaluation was of another one."""
+    return snapshot != output / SNAPSHOT or os.path.lexists(output / ORIGIN_FILE)
 
 
 def _make_folders(outputs: Sequence[Path]) -> None:
     for output in outputs:
         with contextlib.suppress(OSError):  # reported when the result is written
             output.mkdir(parents=True, exist_ok=True)
-
-
-def writes_summary(run: DiscoveredRun, settings: RunSettings) -> bool:
-    """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""
-    locked = run.submissions or any(issue.problem is not None for issue in run.issues)
-    whole = settings.shard is None and not settings.partial and not settings.pytest_args
-    return bool(run.folder and locked and whole and not has_only_results(run))
-
-
-def common_folder(runs: Sequence[DiscoveredRun], settings: RunSettings) -> Path | None:
-    """The folder for the common summary of several runs; None where none is written."""
-    whole = settings.shard is None and not settings.partial and not settings.pytest_args
-    return settings.output if whole and len(runs) > 1 else None
 
 
 def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[DiscoveredRun]) -> list[CheckpointLine]:
@@ -230,13 +228,6 @@ def _relative_to(folder: Path, lines: Sequence[CheckpointLine], runs: Sequence[D
         return os.path.relpath(run / line.evaluation, folder) if line.evaluation and run else line.evaluation
 
     return [CheckpointLine.model_validate({**dict(line), "evaluation": relative(line)}) for line in lines]
-
-
-def has_only_results(run: DiscoveredRun) -> bool:
-    """Results without snapshots, as a run is published: they cannot be evaluated, and their summary is kept."""
-    if run.input_folder is None or run.submissions:
-        return False
-    return not snapshots_in(run.input_folder) and bool(result_files(run.input_folder))
 
 
 @contextlib.contextmanager
@@ -251,18 +242,19 @@ def open_runs(
     """`lock`: no other evaluator may use these folders meanwhile; a dry run needs no lock.
 
     `before_plan` is called with each run once it is locked. Files of other programs in the place of results are a
-    UsageError, before anything is written.
+    UsageError, before anything is written, or are renamed.
     """
     result_cache = ResultCache(cache)
     indexes = {run.name: ResultIndex.load(run.folder) for run in runs}
-    foreign = _foreign_files(runs, settings, indexes)
-    if not settings.replace:
-        check_no_foreign(foreign, FOREIGN_STEP)
+    foreign = foreign_files(runs, settings, indexes)
+    if settings.foreign_step is not None:
+        rename_or_refuse(foreign, settings.foreign_step)  # before the lock, which is a file in the run
     with contextlib.ExitStack() as stack:
         if lock:
             stack.enter_context(cache.shared_lock())
+            stack.enter_context(lock_common(common_folder(runs, settings)))
             runs = stack.enter_context(lock_runs(runs, settings.shard))
-            set_aside(_held(foreign, runs, settings))
+            rename_or_refuse(foreign_files(runs, settings, indexes), settings.foreign_step)  # as they are now
             _finish_replacements(runs, settings.shard)
         else:
             for index in indexes.values():
@@ -272,33 +264,8 @@ def open_runs(
         plan = make_plan(
             locked, result_cache, indexes, overwrite=settings.overwrite, shard=settings.shard, remote=remote
         )
-        yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes)
-
-
-def _foreign_files(
-    runs: Sequence[DiscoveredRun], settings: RunSettings, indexes: Mapping[str, ResultIndex]
-) -> list[Path]:
-    """Files of other programs that the evaluation of these runs would replace."""
-    submissions, _ = part_of_runs(runs, settings.shard)
-    foreign = []
-    for item in submissions:
-        index = indexes.get(item.run) or indexes[UNNAMED_RUN]
-        path = item.output / RESULT_FILE if item.output else None
-        if path and not index.is_current(path) and is_foreign_result(path, indexed=index.has(path)):
-            foreign.append(path)
-    folders = [run.folder for run in runs if run.folder and writes_summary(run, settings)]
-    common = common_folder(runs, settings)
-    return [
-        *foreign,
-        *(file for folder in (*folders, *([common] if common else [])) for file in foreign_summary_files(folder)),
-    ]
-
-
-def _held(foreign: Sequence[Path], runs: Sequence[DiscoveredRun], settings: RunSettings) -> list[Path]:
-    """Those of runs that no other evaluator holds."""
-    outputs = {item.output for run in runs for item in run.submissions}
-    folders = {run.folder for run in runs if writes_summary(run, settings)} | {common_folder(runs, settings)}
-    return [path for path in foreign if path.parent in outputs | folders]
+        release = {run.name: run.release_warnings for run in locked}
+        yield RunEvaluation(locked, plan, settings, cache, result_cache, indexes, release)
 
 
 def _finish_replacements(runs: Sequence[DiscoveredRun], shard: Shard | None) -> None:

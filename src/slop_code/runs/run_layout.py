@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
-from slop_code.evaluation.result_files.foreign_files import LINES_FILE as LINES_FILE
-from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE as SUMMARY_FILE
-from slop_code.evaluation.result_files.origin import origin_in
+from slop_code.evaluation.result_files.origin import stored_origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+LINES_FILE = "checkpoint_results.jsonl"
+SUMMARY_FILE = "summary.json"
 SNAPSHOT = "snapshot"
 LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 
@@ -49,9 +49,14 @@ def check_folder(folder: Path) -> None:
 
 
 def stored_snapshot(folder: Path) -> Path:
-    """The snapshot of the result in `folder`: beside it or, in a mirrored tree, where the run has it."""
-    own, remembered = folder / SNAPSHOT, origin_in([folder]).snapshot
-    return own if own.is_dir() or remembered is None else Path(remembered)
+    """The snapshot of the result in `folder`, whether it exists or not.
+
+    It is where the last evaluation had it: beside the result, or in the run of a mirrored tree. The name is that of
+    --snapshot-dir; in a run that was moved, it is beside the result.
+    """
+    remembered = stored_origin(folder).snapshot
+    paths = [Path(remembered), folder / Path(remembered).name] if remembered and os.path.isabs(remembered) else []
+    return next((path for path in paths if path.is_dir()), folder / SNAPSHOT)
 
 
 def names_in(folder: Path) -> list[str]:

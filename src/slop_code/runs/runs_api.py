@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     StreamItem = SubmissionOutcome | BaseException | None
     """An outcome, the error that ended the evaluation, or None at its end."""
 
+FOREIGN_STEP = "give output=, a folder for all results, or replace=True to rename these files and go on"
+
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
 
@@ -139,7 +141,7 @@ def evaluate_run(
         overwrite=overwrite,
         shard=shard,
         partial=bool(only),
-        replace=replace,
+        foreign_step=None if replace else FOREIGN_STEP,
         output=output_folder,
     )
     discovered = _discover(given, problems_folder, only, _checked_environment(environment), output_folder)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.report import Attempt
+from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
@@ -61,6 +62,9 @@ class SchedulerContext:
 
     None: the result counts for what was evaluated.
     """
+
+    foreign_step: str | None = OTHER_FOLDER
+    """See `new_result`."""
 
 
 @dataclass(slots=True)
@@ -248,7 +252,8 @@ class _Scheduler:
                 self.waiting.append(_Task(replace(task.job, targets=task.job.targets[len(targets) :])))
             for number, target in enumerate(targets, start=1):
                 keep = target.key in task.job.verdicts
-                facts = deliver(target, result, move=number == len(targets), keep_verdict=keep)
+                move, step = number == len(targets), self.context.foreign_step
+                facts = deliver(target, result, move=move, keep_verdict=keep, foreign_step=step)
                 yield SubmissionOutcome(target, facts, source)
         finally:
             _remove_folder(result)

@@ -11,7 +11,7 @@ from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.pytest_arguments import options_of
 from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
-from slop_code.runs.run_layout import SNAPSHOT
+from slop_code.runs.run_layout import SNAPSHOT, stored_snapshot
 from slop_code.verification.contradictions import CONTRADICTION, Discrepancy
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def quarantine_discrepancies(roster: Roster, problem: ProblemConfig) -> Iterator
 
 def snapshot_discrepancies(stored: CorrectnessResults, folder: Path) -> tuple[list[Discrepancy], list[str]]:
     """Discrepancies, and texts about what could not be checked. `folder` contains the result."""
-    snapshot, field = folder / SNAPSHOT, "provenance.digests.submission"
+    snapshot, field = stored_snapshot(folder), "provenance.digests.submission"
     recorded = stored.provenance.digests.submission
     if recorded is None or not snapshot.is_dir():
         why = "the result has none" if recorded is None else f"no {SNAPSHOT} beside the result"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
-from slop_code.runs.read_results import RunResults, result_files
+from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.runs.scb.scb_lines import has_own_lines
 from slop_code.verification.contradictions import Discrepancy
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from slop_code.runs.read_results import RunResults
     from slop_code.verification.stored_document import Document
 
 

@@ -115,7 +115,7 @@ def _validate(request: CheckRequest, arguments: argparse.Namespace) -> None:
     if request.quarantine and "stability" not in request.steps:
         raise UsageError("--quarantine needs the step stability, which finds flaky tests")
     if arguments.sarif is not None:
-        from slop_code.runs.read_results import check_output
+        from slop_code.runs.folders.result_folders import check_output
 
         check_output(arguments.sarif, "--sarif")
         if not arguments.sarif.parent.is_dir():

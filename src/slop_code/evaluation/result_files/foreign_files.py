@@ -1,10 +1,8 @@
-"""Files of other programs that have the names of our results: recognised before anything is evaluated, never replaced.
-
-A file that cannot be parsed counts as ours, a damaged one, only where something of ours lies beside it.
-"""
+"""Files of other programs in the place of ours: a foreign evaluation.json, and the names under which files are kept."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -19,55 +17,52 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-LINES_FILE = "checkpoint_results.jsonl"
-SUMMARY_FILE = "summary.json"
-COMPANIONS = {RESULT_FILE: "evaluation", LINES_FILE: "result.json"}
-"""Files and folders that SlopCodeBench writes beside a file: they are renamed with it."""
+COMPANIONS = {RESULT_FILE: "evaluation"}
+"""Folder that SlopCodeBench writes beside a file: it is renamed with it, by the same number."""
 
 KEPT = ".scb"
 """Put before the suffix of a name: `evaluation.json` is kept as `evaluation.scb.json`."""
 
-_OWN_LINE = {"run", "problem", "checkpoint", "order"}
-_FOREIGN_LINE = {"strict_pass_rate", "version", "path", "idx"}
 
+def is_foreign_result(path: Path) -> bool:
+    """Whether another program wrote this evaluation.json.
 
-def is_foreign_result(path: Path, *, indexed: bool = False) -> bool:
-    """Whether another program wrote this evaluation.json. `indexed`: a result of ours was there before."""
-    if not _can_be_replaced(path):
+    An empty one, or one that cannot be parsed, counts as ours, as damaged, only where evidence of ours lies beside it.
+    """
+    if not can_be_replaced(path):
         return False
-    document = _parse(_read(path))
-    tests = document.get("tests")
-    if isinstance(tests, list) and "problem_name" in document and "checkpoint_name" in document:
-        return False
-    return isinstance(tests, dict) or not (indexed or (path.parent / REPORTS_DIR).is_dir())
+    document = parse_json(path)
+    if not document:
+        return not (path.parent / REPORTS_DIR).is_dir()
+    is_object = isinstance(document, dict) and {"problem_name", "checkpoint_name"} <= document.keys()
+    return not (is_object and isinstance(document.get("tests"), list))
 
 
-def foreign_summary_files(folder: Path) -> list[Path]:
-    """Which of checkpoint_results.jsonl and summary.json in this folder another program wrote."""
-    own = {folder / LINES_FILE: _is_own_lines, folder / SUMMARY_FILE: _is_own_summary}
-    there = {path: recognise(_read(path)) for path, recognise in own.items() if _can_be_replaced(path)}
-    damaged_counts_as_own = True in there.values()
-    return [path for path, ours in there.items() if ours is False or (ours is None and not damaged_counts_as_own)]
+def rename_or_refuse(files: Sequence[Path], step: str | None) -> None:
+    """Rename files of other programs, or raise a UsageError with the step that the user can take instead.
 
-
-def check_no_foreign(files: Sequence[Path], step: str) -> None:
-    """`step` tells the user what to do instead."""
-    if files:
+    `step` None: rename.
+    """
+    if step is None:
+        _set_aside(files)
+    elif files:
         more = f", and {len(files) - 1} more files" if len(files) > 1 else ""
         raise UsageError(f"{files[0]}{more}: written by another program, and would be replaced; {step}")
 
 
-def set_aside(files: Iterable[Path]) -> None:
+def _set_aside(files: Iterable[Path]) -> None:
     """Rename each file, its companion first: after an interruption the file is still there, and the next call ends it.
 
     No name that exists is taken.
     """
     for path in files:
-        companion = COMPANIONS.get(path.name)
+        companion = path.with_name(COMPANIONS[path.name]) if path.name in COMPANIONS else None
+        both = [companion, path] if companion is not None and os.path.lexists(companion) else [path]
+        numbers = itertools.count(1)
+        number = next(n for n in numbers if not any(os.path.lexists(kept_name(each, n)) for each in both))
         try:
-            for original in (*([path.with_name(companion)] if companion else []), path):
-                if os.path.lexists(original):
-                    os.rename(original, _free_name(original))
+            for each in both:
+                os.rename(each, kept_name(each, number))
         except OSError as error:
             raise InfrastructureError(
                 f"{error.filename or path}: cannot be renamed: {error.strerror}; make its folder writable"
@@ -79,14 +74,15 @@ def kept_name(path: Path, number: int = 1) -> Path:
     return path.with_name(f"{path.stem}{KEPT}{f'.{number}' if number > 1 else ''}{path.suffix}")
 
 
-def _free_name(path: Path) -> Path:
+def last_kept(path: Path) -> Path:
+    """The file that was renamed last, whether there is one or not."""
     number = 1
-    while os.path.lexists(target := kept_name(path, number)):
+    while os.path.lexists(kept_name(path, number + 1)):
         number += 1
-    return target
+    return kept_name(path, number)
 
 
-def _can_be_replaced(path: Path) -> bool:
+def can_be_replaced(path: Path) -> bool:
     """No file replaces a folder."""
     try:
         return not stat.S_ISDIR(os.lstat(path).st_mode)
@@ -94,33 +90,9 @@ def _can_be_replaced(path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> bytes:
-    """Empty where it cannot be read; links are not followed."""
+def parse_json(path: Path) -> Any:
+    """None where the file cannot be read or parsed; links are not followed."""
     try:
-        return read_bounded(path, SIZE_LIMIT)
-    except (OSError, TooLargeError):
-        return b""
-
-
-def _parse(text: bytes) -> dict[str, Any]:
-    """The object in a JSON text; empty where there is none."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
-def _is_own_lines(text: bytes) -> bool | None:
-    """None where no line tells; a single line of another program is enough to keep the file."""
-    keys = [_parse(line).keys() for line in text.splitlines()]
-    if any(line & _FOREIGN_LINE and not line >= _OWN_LINE for line in keys):
-        return False
-    return True if any(line >= _OWN_LINE for line in keys) else None
-
-
-def _is_own_summary(text: bytes) -> bool | None:
-    document = _parse(text)
-    if not document:
+        return json.loads(read_bounded(path, SIZE_LIMIT))
+    except (OSError, TooLargeError, ValueError, RecursionError):
         return None
-    return "slop_code" in document

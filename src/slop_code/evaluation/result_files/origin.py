@@ -64,12 +64,15 @@ def origin_in(folders: Iterable[Path]) -> Origin:
     return Origin()
 
 
-def remembered_problem(folder: Path, run: Path) -> Path | None:
+def remembered_problem(folder: Path, run: Path, mirror: Path | None = None) -> Path | None:
     """The problem of the last evaluation of a problem's folder in a run, even if it is gone; None if never evaluated.
 
-    A problem that is gone is not looked up elsewhere: another one with its name would replace the results.
+    That of the same mirrored tree comes before that of the run itself. A problem that is gone is not looked up
+    elsewhere: another one with its name would replace the results.
     """
-    own, around = _stored_origin(folder), _stored_origin(run)
+    if mirror is not None and (known := remembered_problem(mirror / folder.name, mirror)) is not None:
+        return known
+    own, around = stored_origin(folder), stored_origin(run)
     if own.problem and os.path.isabs(own.problem) and own.snapshot is None:  # with a snapshot: that of a checkpoint
         return Path(own.problem)
     if around.problems_dir and os.path.isabs(around.problems_dir):
@@ -77,13 +80,7 @@ def remembered_problem(folder: Path, run: Path) -> Path | None:
     return None
 
 
-def snapshot_name(folder: Path) -> str | None:
-    """The name of the snapshot of the last evaluation; None where the folder is not that of a checkpoint."""
-    snapshot = _stored_origin(folder).snapshot
-    return Path(snapshot).name if snapshot else None
-
-
-def _stored_origin(folder: Path) -> Origin:
+def stored_origin(folder: Path) -> Origin:
     with contextlib.suppress(ResultError):
         return load_stored(Origin, folder / ORIGIN_FILE, "")
     return Origin()

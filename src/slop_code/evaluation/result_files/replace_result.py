@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular
 from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
 from slop_code.evaluation.run_tests import remove_evidence
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
@@ -23,19 +24,24 @@ UNFINISHED = f".{RESULT_FILE}."
 
 NEW = f"{UNFINISHED}new"
 
+OTHER_FOLDER = "give another folder"
+
 
 @contextlib.contextmanager
-def new_result(output: Path) -> Iterator[Path]:
+def new_result(output: Path, foreign_step: str | None = OTHER_FOLDER) -> Iterator[Path]:
     """A folder for a new result and its evidence, which takes the place of the one in `output` after the block.
 
     All that needs space on the disk happens in the block, evaluation.json last. If it fails, the earlier result is as
-    it was. After a kill, `finish_replacement` does the rest. One call at a time for a folder.
+    it was. After a kill, `finish_replacement` does the rest. One call at a time for a folder. `foreign_step`: see
+    `rename_or_refuse`; a file of another program may have appeared during the evaluation.
     """
     finish_replacement(output)
     folder = output / NEW
     try:
         (folder / REPORTS_DIR).mkdir(parents=True)
         yield folder
+        if is_foreign_result(output / RESULT_FILE):
+            rename_or_refuse([output / RESULT_FILE], foreign_step)
         (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
     except BaseException:
         if not is_interrupted(output):

@@ -11,9 +11,10 @@ from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.pytest_arguments import parse_pytest_args
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
-from slop_code.evaluation.result_files.foreign_files import check_no_foreign, is_foreign_result, set_aside
+from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
 from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
 from slop_code.evaluation.result_files.replace_result import (
+    OTHER_FOLDER,
     failed_path,
     finish_replacement,
     move_path,
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.pytest_runner import PytestRunner
 
 
-OTHER_FOLDER = "give another folder; `slop-code eval-snapshot --replace` renames it and goes on"
-
-
 @dataclass(frozen=True, slots=True)
 class StoredEvaluation:
     results: CorrectnessResults
@@ -40,12 +38,16 @@ class StoredEvaluation:
 
 
 def evaluate_and_store(
-    runner: PytestRunner, pytest_args: Sequence[str], environment: str | None = None, *, replace: bool = False
+    runner: PytestRunner,
+    pytest_args: Sequence[str],
+    environment: str | None = None,
+    *,
+    foreign_step: str | None = OTHER_FOLDER,
 ) -> StoredEvaluation:
     """Runs the tests; if there is an output folder, the result and its evidence are moved there at the end.
 
-    `environment`: the name or the path that the user gave. `replace`: a result of another program is renamed; without
-    it, such a result is a UsageError.
+    `environment`: the name or the path that the user gave. `foreign_step`: see `rename_or_refuse`, for a result of
+    another program in the output folder.
     """
     output = runner.output_dir
     if output is None:
@@ -53,10 +55,8 @@ def evaluate_and_store(
     runner.check_folders_are_disjoint()
     if parse_pytest_args(pytest_args).select:
         check_replaces_no_verdict(output)
-    if is_foreign_result(output / RESULT_FILE):
-        if not replace:
-            check_no_foreign([output / RESULT_FILE], OTHER_FOLDER)
-        set_aside([output / RESULT_FILE])
+    if foreign_step is not None and is_foreign_result(output / RESULT_FILE):
+        rename_or_refuse([output / RESULT_FILE], foreign_step)
     make_result_folder(output)
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]
@@ -67,7 +67,7 @@ def evaluate_and_store(
             results.save(aside.output_dir / RESULT_FILE)
             if results.infrastructure_failure and _has_verdict(output, results):
                 return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))
-            with new_result(output) as new:
+            with new_result(output, foreign_step) as new:
                 move_result(aside.output_dir, new)
     except OSError as error:
         raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}") from error

@@ -11,7 +11,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
-from slop_code.runs.read_results import check_output
+from slop_code.runs.folders.result_folders import check_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,7 +14,7 @@ from slop_code._io import json_object, read_or_none
 from slop_code._yaml import parse_yaml
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Duration, Stored
-from slop_code.evaluation.result_files.foreign_files import SUMMARY_FILE, kept_name
+from slop_code.runs.run_layout import SUMMARY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
@@ -100,13 +100,11 @@ def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
 
 
 def read_agent_identity(run: Path) -> AgentIdentity:
-    """From config.yaml in the run's folder; what that does not say, from result.json, even renamed.
+    """From config.yaml in the run's folder; what that does not say, from result.json.
 
     A mirrored tree has neither: its summary.json names the agent of the run.
     """
-    config = _read_yaml(run / CONFIG_FILE)
-    result = run / RESULT_SUMMARY_FILE
-    summary = read_json(result) or read_json(kept_name(result))
+    config, summary = _read_yaml(run / CONFIG_FILE), read_json(run / RESULT_SUMMARY_FILE)
     if not config and not summary:
         return _identity_in_summary(run)
     model, agent = config.get("model"), config.get("agent")

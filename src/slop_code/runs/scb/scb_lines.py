@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import json_object, read_or_none
 from slop_code.errors import ResultError
-from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.foreign_files import last_kept
 from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.runs.scb.agent_facts import (
@@ -22,12 +22,15 @@ from slop_code.runs.scb.agent_facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 MAX_LINES_FILE_BYTES = 64 * 1024 * 1024
 MAX_LINES = 100_000
-OWN_KEY = "run"
-"""Every line of slop-code has this key, and no line of the SlopCodeBench runner."""
+OWN_KEYS = {"run", "problem", "checkpoint", "order"}
+"""Keys of every line of slop-code."""
+FOREIGN_KEYS = {"strict_pass_rate", "version", "path", "idx"}
+"""A line with one of these keys, and not with all of ours, is of another program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class ScbLine:
 def scb_lines_of(run: Path) -> list[ScbLine]:
     """Lines of the SlopCodeBench runner about a run, also where --replace has renamed their file."""
     path = run / LINES_FILE
-    return read_scb_lines(path) or read_scb_lines(kept_name(path)) or []
+    return read_scb_lines(path) or read_scb_lines(last_kept(path)) or []
 
 
 def has_own_lines(run: Path) -> bool:
@@ -53,16 +56,31 @@ def has_own_lines(run: Path) -> bool:
     return os.path.lexists(run / LINES_FILE) and read_scb_lines(run / LINES_FILE) is None
 
 
+def are_own_lines(lines: Iterable[bytes]) -> bool | None:
+    """Whether slop-code wrote a checkpoint_results.jsonl; None where no line tells.
+
+    A single line of another program is enough: what it wrote is never replaced.
+    """
+    own = None
+    for line in lines:
+        keys = json_object(line).keys()
+        if keys >= OWN_KEYS:
+            own = True
+        elif keys & FOREIGN_KEYS:
+            return False
+    return own
+
+
 def read_scb_lines(path: Path) -> list[ScbLine] | None:
-    """None: there is no file, or it is not of the SlopCodeBench runner. Lines that cannot be read are left out.
+    """None: there is no file, or it is not of another program. Lines that cannot be read are left out.
 
     Of several lines about a checkpoint the last counts.
     """
-    documents = map(json_object, (read_or_none(path, MAX_LINES_FILE_BYTES) or b"").splitlines()[:MAX_LINES])
-    first = next(filter(None, documents), {})
-    if OWN_KEY in first or _line(first) is None:
+    raw = (read_or_none(path, MAX_LINES_FILE_BYTES) or b"").splitlines()[:MAX_LINES]
+    if are_own_lines(raw) is not False:
         return None
-    lines = [line for document in (first, *documents) if (line := _line(document))]
+    rows = (row for row in map(json_object, raw) if not row.keys() >= OWN_KEYS)
+    lines = [line for row in rows if (line := _line(row))]
     return list({(line.problem, line.checkpoint): line for line in lines}.values())
 
 

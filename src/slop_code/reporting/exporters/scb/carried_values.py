@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.report import SIZE_LIMIT
-from slop_code.evaluation.result_files.foreign_files import kept_name
 from slop_code.reporting.text import file_safe
 from slop_code.runs.run_layout import RESULT_FILE, stored_snapshot
 from slop_code.runs.scb.agent_facts import RESULT_SUMMARY_FILE, mapping, read_json
@@ -52,8 +51,7 @@ def carried_evaluation(folder: Path) -> dict[str, Any]:
 
 def carried_quality(run: Path) -> dict[str, Any]:
     """Blocks of statistics; a block within them has numbers alone."""
-    path = run / RESULT_SUMMARY_FILE
-    document = read_json(path) or read_json(kept_name(path))
+    document = read_json(run / RESULT_SUMMARY_FILE)
     blocks = {name: mapping(document.get(name)) for name in QUALITY_BLOCKS}
     return {name: _statistics(block) for name, block in blocks.items() if block}
 

@@ -17,6 +17,7 @@ import time
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import try_lock
 from slop_code.runs.job_records import RunIssue
 
@@ -63,6 +64,23 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
                 )
                 held.append(replace(run, submissions=(), issues=(RunIssue(run.name, None, None, reason),)))
         yield held
+
+
+@contextlib.contextmanager
+def lock_common(folder: Path | None) -> Iterator[None]:
+    """For the common summary of several runs, if any; where another evaluator holds it, nothing is evaluated."""
+    if folder is None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(_lock(folder, None))
+        except _LockedError as error:
+            raise InfrastructureError(str(error)) from error
+        except OSError as error:
+            raise InfrastructureError(f"{folder}: results cannot be written there: {error.strerror}") from error
+        yield
 
 
 @contextlib.contextmanager

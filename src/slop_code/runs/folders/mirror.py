@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.runs.run_layout import SNAPSHOT
+from slop_code.runs.folders.result_folders import LEVELS, result_files
+from slop_code.runs.run_layout import SNAPSHOT, names_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +52,9 @@ def check_output_folder(output: Path, runs: Sequence[DiscoveredRun]) -> None:
 
 
 def check_mirror(output: Path, runs: Sequence[DiscoveredRun]) -> None:
-    """Check before anything is written that nothing would be written in a run."""
+    """Check before anything is written that nothing would be written in a run, or in a tree of another layout."""
     check_output_folder(output, runs)
+    _check_layout(output, several=len(runs) > 1)
     sources = {_real(run.source): run.source for run in runs if run.source}
     targets = [output, *(run.folder for run in runs if run.folder)]
     targets += [item.output for run in runs for item in run.submissions if item.output]
@@ -60,6 +62,16 @@ def check_mirror(output: Path, runs: Sequence[DiscoveredRun]) -> None:
         real = _real(target)
         if inside := next((sources[folder] for folder in (real, *real.parents) if folder in sources), None):
             raise UsageError(f"{output}: {target} would lie in the run {inside}; give a folder outside of the runs")
+
+
+def _check_layout(output: Path, *, several: bool) -> None:
+    """Results of several runs are a level deeper than those of one: in the same folder, one kind hides the other."""
+    runs = [output / name for name in names_or_none(output)]
+    depths = {len(path.relative_to(output).parts) for run in runs for path in result_files(run)}
+    if several and LEVELS + 1 in depths:
+        raise UsageError(f"{output}: holds the results of a single run; give several runs an -o of their own")
+    if not several and LEVELS + 2 in depths:
+        raise UsageError(f"{output}: holds the results of several runs; give a single run an -o of its own")
 
 
 def snapshot_around(path: Path, runs: Sequence[DiscoveredRun]) -> Path | None:

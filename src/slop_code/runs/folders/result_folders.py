@@ -1,0 +1,117 @@
+"""Folders of results: the results, snapshots and runs below a folder, and paths that commands may write to."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from slop_code.errors import UsageError
+from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.runs.run_layout import (
+    LINES_FILE,
+    RESULT_FILE,
+    SNAPSHOT,
+    SUMMARY_FILE,
+    check_folder,
+    names_in,
+    names_or_none,
+    natural_order,
+    stored_snapshot,
+    unreadable,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+LEVELS = 2
+"""Depth of a result below the run folder: problem and checkpoint."""
+
+MAX_LISTED = 20
+
+
+def folder_of(given: Path) -> Path:
+    """The folder of a result that is given as its file."""
+    return given.parent if given.name == RESULT_FILE and not given.is_dir() else given
+
+
+def result_at(given: Path) -> Path:
+    """The evaluation.json that is given as itself or as its folder."""
+    if os.path.lexists(given) and not given.is_dir():
+        return given
+    folder = folder_of(given)
+    if os.path.lexists(folder / RESULT_FILE):
+        return folder / RESULT_FILE
+    paths = result_files(folder) if folder.is_dir() else []
+    if not paths:
+        raise UsageError(
+            f"{given}: no {RESULT_FILE} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
+        )
+    several = "".join(f"\n  {path.parent}" for path in paths[:MAX_LISTED])
+    more = f"\n  and {len(paths) - MAX_LISTED} more" if len(paths) > MAX_LISTED else ""
+    raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
+
+
+def check_output(path: Path, option: str = "-o") -> None:
+    """A report or an export must not replace a result, nor lie in a snapshot."""
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; give the name of a file with {option}")
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise UsageError(f"{path}: not a regular file, and would be replaced; give another name with {option}")
+    if SNAPSHOT in path.absolute().parent.resolve().parts:
+        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another path with {option}")
+    if path.name in (RESULT_FILE, LINES_FILE, SUMMARY_FILE) or REPORTS_DIR in path.absolute().parts:
+        raise UsageError(f"{path}: a file name of the results themselves; give another name with {option}")
+
+
+def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
+    """Files in a snapshot belong to the submission, whatever their names."""
+    own = [folder / RESULT_FILE] if os.path.lexists(folder / RESULT_FILE) else []
+    inner = _folders_in(folder) if levels else []
+    return own + [path for child in inner for path in result_files(child, levels - 1)]
+
+
+def _folders_in(folder: Path) -> list[Path]:
+    """Without the snapshot, of which nothing is a result."""
+    names = [name for name in names_or_none(folder) if name not in (SNAPSHOT, stored_snapshot(folder).name)]
+    return [folder / name for name in sorted(names, key=natural_order) if os.path.isdir(folder / name)]
+
+
+def unreadable_folders(folder: Path, levels: int = LEVELS) -> list[str]:
+    """The reason for each folder that may hold results and cannot be listed."""
+    try:
+        inner = [folder / name for name in names_in(folder) if name != SNAPSHOT]
+        folders = [child for child in inner if levels and child.is_dir()]
+        return [reason for child in folders for reason in unreadable_folders(child, levels - 1)]
+    except OSError as error:
+        return [unreadable(folder, error)]
+
+
+def checkpoint_folders(
+    folder: Path, levels: int = LEVELS, *, snapshot_of: Callable[[Path], Path] = stored_snapshot
+) -> list[Path]:
+    """The folder itself, and folders in it, that have a snapshot."""
+    own = [folder] if snapshot_of(folder).is_dir() else []
+    inner = _folders_in(folder) if levels else []
+    return own + [path for child in inner for path in checkpoint_folders(child, levels - 1, snapshot_of=snapshot_of)]
+
+
+def runs_below(folder: Path) -> list[Path]:
+    """The run itself, or the runs that a folder holds."""
+    check_folder(folder)
+    if result_files(folder):
+        return [folder]
+    inner = [folder / name for name in sorted(names_or_none(folder), key=natural_order)]
+    inner = [path for path in inner if path.is_dir()]
+    if os.path.lexists(folder / LINES_FILE) and not any(result_files(path) for path in inner):
+        return [folder]  # otherwise it has the common summary of the runs in it
+    runs = [path for path in inner if _holds_results(path)]
+    if not runs:
+        step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
+        raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")
+    return runs
+
+
+def _holds_results(folder: Path) -> bool:
+    return os.path.lexists(folder / LINES_FILE) or bool(result_files(folder))
