@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
@@ -228,6 +229,7 @@ def unreadable(request, evaluated):
     path.unlink()
     if request.param == "damaged":
         path.write_text(document[:-9])
+        (path.parent / REPORTS_DIR).mkdir(exist_ok=True)  # its evidence: the file counts as ours
     elif request.param == "of another version":
         path.write_text(document.replace('"schema_version": 1', '"schema_version": 2'))
     elif request.param == "a folder":
