@@ -212,6 +212,9 @@ def test_results_of_another_program_are_refused_with_a_next_step(world, stored, 
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(world.folder / "cache"))
     before = (output / RESULT_FILE).read_bytes()
     assert main(["regrade", str(run), "--problems-dir", str(world.problems)]) == 2
-    assert "written by another program, and would be replaced; evaluate with -o OUT" in capsys.readouterr().err
+    assert (
+        "written by another program, and would be replaced; evaluate the run with slop-code eval -o"
+        in capsys.readouterr().err
+    )
     assert (output / RESULT_FILE).read_bytes() == before
     assert not os.path.lexists(run / EARLIER)
