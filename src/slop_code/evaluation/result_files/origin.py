@@ -81,8 +81,6 @@ def remembered_problem(folder: Path, run: Path, mirror: Path | None = None) -> P
 
 
 def stored_origin(folder: Path) -> Origin:
-    if not os.path.lexists(folder / ORIGIN_FILE):  # as in most folders, of which a run has thousands
-        return Origin()
     with contextlib.suppress(ResultError):
         return load_stored(Origin, folder / ORIGIN_FILE, "")
     return Origin()
