@@ -234,7 +234,7 @@ def test_lines_that_cannot_be_read_are_left_out(theirs, junk):
 
 
 def test_damaged_lines_of_ours_stay_an_error(theirs, slop_code, tmp_path):
-    (theirs / "checkpoint_results.jsonl").write_text('{"run": "x", "problem": "p", "checkpoint": "c", "order": 1}\n')
+    (theirs / "checkpoint_results.jsonl").write_text('{"run": "x", "problem": "p", "checkpoint": "c", "order": 0}\n')
     status, _, err = slop_code("report", theirs, "-o", tmp_path / "report.html")
     assert status == 2
     assert "checkpoint_results.jsonl:1:" in err

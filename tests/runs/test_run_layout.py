@@ -20,14 +20,28 @@ from slop_code.runs.run_layout import stored_snapshot
         (["result/snapshot", "result/final"], "moved/final", "result/final"),
         (["result/snapshot"], "moved/final", "result/snapshot"),
         ([], "moved/final", "result/snapshot"),
+        (["result/snapshot", "run/snapshot"], "run/..", "result/snapshot"),
     ],
 )
 def test_the_snapshot_is_that_of_the_last_evaluation(tmp_path, folders, remembered, expected):
+    def path(name):
+        """In a result, in the run that it is of, or in the run before it was moved."""
+        top, _, rest = name.partition("/")
+        return tmp_path / top / "words/checkpoint_1" / rest
+
     for folder in ("result", *folders):
-        (tmp_path / folder).mkdir(exist_ok=True, parents=True)
+        path(folder).mkdir(exist_ok=True, parents=True)
     if remembered:
-        Origin(snapshot=str(tmp_path / remembered)).keep(tmp_path / "result")
-    assert stored_snapshot(tmp_path / "result") == tmp_path / expected
+        Origin(snapshot=str(path(remembered))).keep(path("result"))
+    assert stored_snapshot(path("result")) == path(expected)
+
+
+def test_a_snapshot_of_another_checkpoint_is_not_followed(tmp_path):
+    result, other = tmp_path / "result/words/checkpoint_1", tmp_path / "private/letters/snapshot"
+    for folder in (result, other):
+        folder.mkdir(parents=True)
+    Origin(snapshot=str(other)).keep(result)
+    assert stored_snapshot(result) == result / "snapshot"
 
 
 def test_a_path_that_is_not_absolute_is_not_followed(tmp_path, monkeypatch):

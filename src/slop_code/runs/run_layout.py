@@ -52,10 +52,14 @@ def stored_snapshot(folder: Path) -> Path:
     """The snapshot of the result in `folder`, whether it exists or not.
 
     It is where the last evaluation had it: beside the result, or in the run of a mirrored tree. The name is that of
-    --snapshot-dir; in a run that was moved, it is beside the result.
+    --snapshot-dir; in a run that was moved, it is beside the result. The origin of a run from somewhere else may name
+    any folder of this machine, so only one of the same problem and checkpoint counts.
     """
-    remembered = stored_origin(folder).snapshot
-    paths = [Path(remembered), folder / Path(remembered).name] if remembered and os.path.isabs(remembered) else []
+    remembered = Path(stored_origin(folder).snapshot or SNAPSHOT)
+    if ".." in remembered.parts:
+        return folder / SNAPSHOT
+    same = remembered.is_absolute() and remembered.parts[-3:-1] == folder.absolute().parts[-2:]
+    paths = [remembered] * same + [folder / remembered.name]
     return next((path for path in paths if path.is_dir()), folder / SNAPSHOT)
 
 

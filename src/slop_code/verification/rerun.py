@@ -44,7 +44,7 @@ def submission_of(stored: CorrectnessResults, folder: Path, given: RerunInputs) 
     """The submission of a result in `folder`. Named inputs come before those of its origin."""
     above = folder.resolve().parent
     origin = origin_in([folder, above, above.parent])
-    code = given.snapshot or stored_snapshot(folder)
+    code = given.snapshot or (Path(origin.snapshot) if origin.snapshot else stored_snapshot(folder))
     if not os.path.isdir(code):
         step = "give --snapshot, the folder with the submission's files"
         raise UsageError(f"{code}: no such folder; {step}")

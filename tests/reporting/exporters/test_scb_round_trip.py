@@ -121,7 +121,10 @@ def test_columns_of_a_file_that_was_renamed_are_taken_over(theirs, tmp_path):
     summary |= {"erosion": {"mean": 0.25, "count": 7}, "ratios": {"rubric": {"mean": 0.5}, "lint": {"mean": 99}}}
     (theirs / "result.json").write_text(json.dumps(summary))
     path = theirs / "checkpoint_results.jsonl"
-    path.rename(kept_name(path))
+    for number in (2, 1):
+        path.rename(kept_name(path, number))
+        path.write_text('{"idx": 0, "problem": "ledger", "checkpoint": "checkpoint_3", "mass.cc": 1}')
+    path.unlink()
     export = documents(exported(theirs, tmp_path / "export"))
     assert export["ledger/checkpoint_3/checkpoint_results.jsonl"]["mass.cc"] == 9.0
     assert export["result.json"]["cc.max.max"] == 4

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.evaluation.report import SIZE_LIMIT
 from slop_code.reporting.text import file_safe
-from slop_code.runs.run_layout import RESULT_FILE, stored_snapshot
+from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.scb.agent_facts import RESULT_SUMMARY_FILE, mapping, read_json
 from slop_code.runs.scb.scb_lines import scb_lines_of
 
@@ -31,12 +31,6 @@ EVALUATION_KEYS: dict[str, type] = {
 QUALITY_BLOCKS = ("cc", "ratios", "verbosity", "erosion")
 
 ColumnsByCheckpoint = dict[tuple[str, str], dict[str, Any]]
-
-
-def source_checkpoint(folder: Path) -> Path:
-    """The checkpoint of the run, where `folder` is that of a result in a mirrored tree; else `folder`."""
-    source = stored_snapshot(folder).parent
-    return source if source.parts[-2:] == folder.absolute().parts[-2:] else folder
 
 
 def carried_columns(run: Path) -> ColumnsByCheckpoint:

@@ -25,7 +25,6 @@ from slop_code.reporting.exporters.scb.carried_values import (
     carried_columns,
     carried_evaluation,
     carried_quality,
-    source_checkpoint,
 )
 from slop_code.reporting.exporters.scb.exported_columns import change_columns, exported_columns, quality_columns
 from slop_code.reporting.exporters.scb.exported_evaluation import Counts, Versions, evaluation_document
@@ -133,7 +132,7 @@ class _RunExport:
         line, skips = entry.line, self.skips
         path = f"{folder_name(line.problem)}/{folder_name(line.checkpoint)}"
         folder, stored = self.folder / path, entry.folder or self.run.folder / path
-        source = source_checkpoint(stored)
+        source = stored_snapshot(stored).parent
         try:
             folder.mkdir(parents=True)
         except FileExistsError as error:
