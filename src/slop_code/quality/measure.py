@@ -23,6 +23,7 @@ from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sand
 from slop_code.execution.session import Session
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
+from slop_code.quality.neutral_paths import ROOT
 from slop_code.quality.quality_record import (
     NO_FILES,
     CodePart,
@@ -45,8 +46,11 @@ LOCK = Path(__file__).with_name("scb-check.lock")
 DRIVER = Path(__file__).with_name("scb_check_driver.py")
 FIGURE_SOURCES = [
     LOCK.with_name(name)
-    for name in ("scb-check.lock", "scb_check_driver.py", "sources.py", "scb_check_output.py", "quality_record.py")
-]
+    for name in (
+        "scb-check.lock", "scb_check_driver.py", "sources.py", "source_text.py", "neutral_paths.py",
+        "scb_check_output.py", "quality_record.py",
+    )
+]  # fmt: skip
 """Files that decide the figures of a submission."""
 
 PYTHON = ">=3.12"
@@ -148,7 +152,7 @@ class ScbCheck:
         with self.sandbox.cache.session_folder() as scratch:
             workspace = scratch / "submission"
             workspace.mkdir()
-            folder.rename(workspace / "sources")
+            folder.rename(workspace / ROOT)
             shutil.copyfile(DRIVER, workspace / DRIVER.name)
             session = Session(self.sandbox, scratch, workspace, self.subject, ())
             request = self._request(session)
@@ -166,7 +170,7 @@ class ScbCheck:
             (folder / name).mkdir()
         assert self.subject.entry is not None, "the lock is never empty"
         python = f"{self.sandbox.subject_env(self.subject.entry)}/bin/python"
-        command = [python, "-I", f"{layout.workspace}/{DRIVER.name}", f"{layout.workspace}/sources"]
+        command = [python, "-I", f"{layout.workspace}/{DRIVER.name}", f"{layout.workspace}/{ROOT}"]
         return JudgeRequest(
             argv=layout.entrypoint(command),
             environment=session.environment({}),
