@@ -212,6 +212,8 @@ def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission,
     assert quality.implementation.functions == plain.implementation.functions
     assert {"deep.py", "broken.py", "binary.py", "huge.py", "link.py", "loop.py", "pipe.py"} <= left_out
     assert quality.tests == plain.tests
+    assert quality.incomplete == {CodePart.IMPLEMENTATION: sum(left.files for left in quality.left_out)}
+    assert quality.whole_implementation is None
 
 
 def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check, submission):
@@ -242,6 +244,8 @@ def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission)
     assert [(left.reason, left.files) for left in empty.left_out] == [("scb-check reads no Go", 1)]
     assert parts(broken) == (None, None)
     assert broken.failures == {CodePart.IMPLEMENTATION: "none of the files can be parsed"}
+    without_tool = replace(scb_check, subject=PreparedSubject(scb_check.subject.entry.with_name("none")))
+    assert without_tool.measure(submission({}, "broken")) == broken
 
 
 @pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "a.cpp"])

@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.quality import sources
 from slop_code.quality.quality_record import CodePart
-from slop_code.quality.sources import code_part_of, copy_sources
+from slop_code.quality.sources import IN_TOOL_FOLDER, code_part_of, copy_sources, incomplete_parts
 
 
 @pytest.fixture
@@ -120,3 +120,17 @@ def test_an_encoding_that_hides_code_leaves_a_file_out(snapshot, copy):
     (snapshot / "main.py").write_text("# coding: utf-7\n#+AAo-x = 1\n")
 
     assert copy().left_out == {"an encoding in which ASCII characters have other meanings": ["main.py"]}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "expected"),
+    [
+        ({}, {}),
+        ({"scb-check reads no Go": ["main.go"], "scb-check's parser of Haskell is not safe": ["Main.hs"]}, {}),
+        ({"larger than 256 KiB": ["main.py", "a.py"], "a link": ["b.py"]}, {"implementation": 3}),
+        ({IN_TOOL_FOLDER: ["node_modules/main.py"], "it has syntax errors": ["tests/a.py"]},
+         {"implementation": 1, "tests": 1}),
+    ],
+)  # fmt: skip
+def test_files_that_should_be_measured_make_a_part_incomplete(left_out, expected):
+    assert incomplete_parts(left_out) == expected

@@ -32,9 +32,9 @@ from slop_code.quality.quality_record import (
     QualityProvenance,
     QualityRecord,
 )
-from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH
+from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH, NONE_PARSED
 from slop_code.quality.scb_check_output import ScbCheckOutput, parse_output
-from slop_code.quality.sources import Sources, copy_sources
+from slop_code.quality.sources import Sources, copy_sources, incomplete_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ SHOWN_PATHS = 5
 
 
 class FailedMeasurementError(InfrastructureError):
-    """A measurement without all figures, which is not cached."""
+    """A measurement that may have more figures the next time, and so is not cached."""
 
     def __init__(self, quality: QualityRecord) -> None:
         super().__init__("; ".join(f"{part}: {reason}" for part, reason in quality.failures.items()))
@@ -121,7 +121,7 @@ class ScbCheck:
                     self._record(tree.digest, {}, dict.fromkeys(CodePart, tree.over_limit), {})
                 )
             quality = self._measure(submission, tree.digest)
-            if quality.failures:
+            if set(quality.failures.values()) - {NONE_PARSED}:
                 raise FailedMeasurementError(quality)
             quality.save(entry)
             write_manifest(entry)
@@ -199,6 +199,7 @@ class ScbCheck:
                 LeftOut(reason=reason, files=len(paths), first=paths[:SHOWN_PATHS])
                 for reason, paths in sorted(left_out.items())
             ],
+            incomplete=incomplete_parts(left_out),
             provenance=self.provenance(),
         )
 

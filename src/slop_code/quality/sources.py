@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from slop_code.quality.quality_record import CodePart
 from slop_code.quality.source_text import neutral_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from slop_code.execution.submission import TreeEntry
@@ -50,8 +52,6 @@ NOT_WRITTEN_BY_AGENTS = frozenset(
 """Folders of installed packages and of tools. scb-check itself skips `build`, `dist`, `env` and `venv` as well."""
 
 IN_TOOL_FOLDER = "in a folder of installed packages or of tools"
-"""The reason for files that are no part of the submission's own code."""
-
 TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
 TEST_FILE = re.compile(r"conftest\.pyw?|tests?\.pyw?|test_.*|.*_(?:test|tests|spec)\.[^.]+|.*[.-](?:test|spec)\.[^.]+")
 _SHEBANG = re.compile(rb"#!.*python")
@@ -96,6 +96,12 @@ def copy_sources(submission: Path, target: Path) -> Sources:
             copy.write_bytes(texts[path])
             copies[name] = str(path)
     return sources
+
+
+def incomplete_parts(left_out: Mapping[str, list[str]]) -> dict[CodePart, int]:
+    """Of each part, the left-out files of languages that are measured."""
+    hidden = (paths for reason, paths in left_out.items() if reason not in _LANGUAGE_REASONS.values())
+    return dict(Counter(code_part_of(PurePosixPath(path)) for paths in hidden for path in paths))
 
 
 def code_part_of(path: PurePosixPath) -> CodePart:
