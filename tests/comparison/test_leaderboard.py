@@ -184,6 +184,19 @@ def test_a_slope_is_the_mean_over_problems(points, expected, recorded):
     assert slopes["verbosity"].mean is None
 
 
+def test_a_checkpoint_with_incomplete_quality_is_in_no_slope_and_counted():
+    run = agent_run("a", {"words": "+++"})
+    run.quality = [QualityPoint("words", order, value, value) for order, value in ((1, 0.25), (2, None), (3, 0.75))]
+    [row] = build_leaderboard([run]).rows
+    assert (row.slopes["erosion"].mean, row.incomplete_quality) == (0.25, 1)
+
+
+def test_of_equal_rows_the_one_that_misses_fewer_checkpoints_is_first():
+    runs = [agent_run("a", {"words": "+!"}), agent_run("b", {"words": "+-"}, BASALT)]
+    runs[1].lines[1] = line("b", "words", 2, (0, 0, 0, 0))
+    assert [(row.name, row.missing) for row in build_leaderboard(runs).rows] == [("basalt", 0), ("aurora", 1)]
+
+
 def test_broken_and_repaired_tests_are_summed_over_runs():
     changes = Regressions(since="checkpoint_1", introduced=2, repaired=1)
     runs = [agent_run(name, {"words": "+"}, regressions=changes) for name in "ab"]

@@ -150,3 +150,10 @@ def applied(before, lines):
 def test_a_hunk_has_its_context(before, after, expected):
     old, new = split_lines(before), split_lines(after)
     assert [*unified_lines(old, new, matching_blocks(old, new, StepBudget(PLENTY)))] == expected
+
+
+def test_every_line_takes_a_step():
+    budget = StepBudget(100)
+    assert matching_blocks([b"x\n"] * 40, [b"x\n"] * 40, budget) is not None
+    assert budget.left <= 20
+    assert matching_blocks([b"x\n"] * 40, [b"x\n"] * 40, budget) is None

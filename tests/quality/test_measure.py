@@ -146,6 +146,40 @@ def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission)
     assert parts(steered) == parts(plain)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"# " + b"\f" * 300 + b"\n" + data,
+        lambda data: "#{}\n".format("\u2028" * 500).encode() + data,
+        lambda data: b"# -*- coding: latin-1 -*- \xe9\x85\n" + data,
+        lambda data: data.replace(b"\ndef", b"\n\fdef"),
+        lambda data: data + b"# \xff",
+        lambda data: b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n"),
+        lambda data: data.replace(b"\n", b"\r") + b"# \r\r\r",
+    ],
+    ids=["form-feeds", "U+2028", "latin-1", "form-feed", "bad-byte", "BOM-CRLF", "CR"],
+)
+def test_an_odd_text_changes_nothing(scb_check, plain, submission, change):
+    folder = submission(FILES)
+    for path in FILES:
+        (folder / path).write_bytes(change(FILES[path].encode()))
+
+    quality = scb_check.measure(folder)
+
+    assert parts(quality) == parts(plain)
+    assert quality.left_out == []
+
+
+def test_functions_of_modules_with_the_same_name_all_count(scb_check, plain, submission):
+    trivial = "def choose(x):\n    return x\n"
+    others = {"z/main.py": trivial, "z/verbose/__init__.py": trivial, "y/verbose/__init__.py": trivial}
+
+    own = scb_check.measure(submission({**FILES, **others})).implementation
+
+    assert (own.functions, own.max_complexity) == (plain.implementation.functions + 3, 15)
+    assert own.high_cc_functions == 1
+
+
 @pytest.mark.parametrize("name", ["build", "dist", "env", "venv"])
 def test_code_in_a_folder_that_the_tool_skips_counts(scb_check, plain, submission, name):
     moved = {path.replace("lib/", f"{name}/"): text for path, text in FILES.items()}
@@ -178,6 +212,8 @@ def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission,
     assert quality.implementation.functions == plain.implementation.functions
     assert {"deep.py", "broken.py", "binary.py", "huge.py", "link.py", "loop.py", "pipe.py"} <= left_out
     assert quality.tests == plain.tests
+    assert quality.incomplete == {CodePart.IMPLEMENTATION: sum(left.files for left in quality.left_out)}
+    assert quality.whole_implementation is None
 
 
 def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check, submission):
@@ -208,14 +244,16 @@ def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission)
     assert [(left.reason, left.files) for left in empty.left_out] == [("scb-check reads no Go", 1)]
     assert parts(broken) == (None, None)
     assert broken.failures == {CodePart.IMPLEMENTATION: "none of the files can be parsed"}
+    without_tool = replace(scb_check, subject=PreparedSubject(scb_check.subject.entry.with_name("none")))
+    assert without_tool.measure(submission({}, "broken")) == broken
 
 
-@pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "A.hs", "a.cpp"])
+@pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "a.cpp"])
 @pytest.mark.proof
 def test_other_languages_have_figures(scb_check, submission, name):
     texts = {
         ".js": "function f(x) { return x ? 1 : 2; }\n", ".ts": "function f(x: number) { return x ? 1 : 2; }\n",
-        ".rs": "fn f(x: i32) -> i32 { if x > 1 { 1 } else { 2 } }\n", ".hs": "f :: Int -> Int\nf x = x + 1\n",
+        ".rs": "fn f(x: i32) -> i32 { if x > 1 { 1 } else { 2 } }\n",
         ".zig": "fn f(x: i32) i32 { return x; }\n", ".cpp": "int f(int x) { return x ? 1 : 2; }\n",
     }  # fmt: skip
     quality = scb_check.measure(submission({name: texts[Path(name).suffix]}))
@@ -224,7 +262,8 @@ def test_other_languages_have_figures(scb_check, submission, name):
 
 
 def test_every_module_that_decides_figures_is_in_the_key_of_the_cache():
-    used = {"scb_check_driver.py", "scb_check_output.py", "quality_record.py", "sources.py", "scb-check.lock"}
+    used = {"scb_check_driver.py", "scb_check_output.py", "quality_record.py", "scb-check.lock"}
+    used |= {"sources.py", "source_text.py", "neutral_paths.py"}
     assert {file.name for file in measure.FIGURE_SOURCES if file.is_file()} == used
 
 

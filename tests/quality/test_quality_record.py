@@ -83,8 +83,33 @@ def test_a_link_is_not_replaced(tmp_path):
         (quality(implementation=FIGURES), True),
         (quality(implementation=FIGURES, submission="0ther"), False),
         (quality(reasons={CodePart.TESTS: "why"}), False),
+        (quality(implementation=FIGURES, reasons={CodePart.TESTS: "why"}), True),
+        (quality(tests=FIGURES), False),
     ],
 )
 def test_a_failure_replaces_no_figures_of_the_same_submission(earlier, worse):
     assert quality(reasons={CodePart.IMPLEMENTATION: "why"}).is_worse_than(earlier) is worse
     assert not quality(implementation=FIGURES).is_worse_than(earlier)
+
+
+@pytest.mark.parametrize(
+    ("record", "is_incomplete"),
+    [
+        (quality(implementation=FIGURES), False),
+        (quality(implementation=FIGURES, incomplete={CodePart.TESTS: 1}), False),
+        (quality(implementation=FIGURES, incomplete={CodePart.IMPLEMENTATION: 1}), True),
+        (quality(reasons={CodePart.IMPLEMENTATION: NO_FILES}), False),
+        (quality(reasons={CodePart.IMPLEMENTATION: NO_FILES}, incomplete={CodePart.IMPLEMENTATION: 1}), True),
+        (quality(reasons={CodePart.IMPLEMENTATION: "why"}), True),
+    ],
+)
+def test_figures_without_some_files_are_not_those_of_the_implementation(record, is_incomplete):
+    assert record.is_incomplete is is_incomplete
+    assert record.whole_implementation == (None if is_incomplete else record.implementation)
+
+
+def test_a_large_record_is_not_read(tmp_path):
+    quality(reasons={CodePart.TESTS: "x" * (4 << 20)}).save(tmp_path)
+
+    with pytest.raises(ResultError, match="larger than 4194304 bytes"):
+        QualityRecord.load(tmp_path)

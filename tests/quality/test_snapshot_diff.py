@@ -144,6 +144,24 @@ def test_bytes_of_a_snapshot_are_bounded(changed, monkeypatch):
     assert (changes.lines_added, changes.unread) == (2, 1)
 
 
+def test_lines_of_a_snapshot_are_bounded(changed, monkeypatch):
+    monkeypatch.setattr(snapshot_diff, "MAX_SNAPSHOT_LINES", 4)
+    changes = changed({}, {"a": "1\n" * 3, "b": "1\n" * 2, "c": "1\n"})
+    assert [change.path for change in changes.files if change.is_unread] == ["b"]
+    assert (changes.lines_added, changes.unread) == (4, 1)
+
+
+def test_changes_hold_the_texts_of_the_snapshots_and_no_further_copies(tmp_path):
+    before = read_snapshot(write(tmp_path / "before", {"a": "1\n" * 1000}))
+    after = read_snapshot(write(tmp_path / "after", {"a": "2\n" * 1000}))
+    [change] = compare_files(before, after, StepBudget(100_000)).files
+    assert [version is snapshot[b"a"] for version, snapshot in zip(change.versions, (before, after), strict=True)] == [
+        True,
+        True,
+    ]
+    assert len([*change.diff()]) == 2001
+
+
 def test_a_snapshot_with_too_many_files_is_not_measured(changed, monkeypatch):
     monkeypatch.setattr(snapshot_diff, "MAX_FILES", 3)
     assert len(changed({}, {"a": "", "b": "", "c": ""}).files) == 3

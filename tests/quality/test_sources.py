@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.quality import sources
 from slop_code.quality.quality_record import CodePart
-from slop_code.quality.sources import code_part_of, copy_sources, neutral_path
+from slop_code.quality.sources import IN_TOOL_FOLDER, code_part_of, copy_sources, incomplete_parts
 
 
 @pytest.fixture
@@ -42,41 +42,10 @@ def copy(snapshot, tmp_path):
         ("src/a.test.ts", "tests"),
         ("src/a.spec.js", "tests"),
         ("src/parser_test.rs", "tests"),
-        ("src/ParserSpec.hs", "tests"),
-        ("src/Parser.hs", "implementation"),
     ],
 )
 def test_the_submissions_own_tests_are_told_by_their_names(path, part):
     assert code_part_of(PurePosixPath(path)) == part
-
-
-@pytest.mark.parametrize("path", ["main.py", "pkg/__init__.py", "a/b-c/d.e.ts", "src/x.c++"])
-def test_a_plain_path_stays_as_it_is(path):
-    assert neutral_path(PurePosixPath(path), {}) == path
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "new\nline.py",
-        "-option.py",
-        ".hidden.py",
-        "späte.py",
-        "not-utf8-\udcff.py",
-        "/".join(["deep"] * 300) + "/main.py",
-        f"{'x' * 250}.py",
-        "UPPER.PY",
-        "window.pyw",
-    ],
-)
-def test_a_path_that_the_tool_would_not_read_gets_another(path):
-    neutral = PurePosixPath(neutral_path(PurePosixPath(path), {}))
-
-    assert neutral.suffix == ".py"
-    assert str(neutral).isascii()
-    assert str(neutral).isprintable()
-    assert len(str(neutral)) <= sources.MAX_PATH_LENGTH
-    assert not str(neutral).startswith("-")
 
 
 def test_two_files_never_share_a_copy(snapshot, copy):
@@ -132,11 +101,36 @@ def test_the_total_size_is_bounded(snapshot, copy, monkeypatch):
     assert copy().left_out == {"more than 1 MiB of source files": ["e.py"]}
 
 
-def test_the_directive_of_ast_grep_is_made_void_without_moving_a_line(snapshot, copy, tmp_path):
-    (snapshot / "main.py").write_text("# ast-grep-ignore\nx = 1  # ast-grep-ignore: rule\n")
-    copy()
+def test_a_script_of_python_needs_no_suffix(snapshot, copy):
+    (snapshot / "main").write_text("#!/usr/bin/env python3\nprint()\n")
+    (snapshot / "run").write_text("#!/bin/sh\n")
+    (snapshot / "notes").write_text("python\n")
+    (snapshot / "link").symlink_to("main")
 
-    text = (tmp_path / "copy" / "implementation" / "main.py").read_text()
+    assert list(copy().copies[CodePart.IMPLEMENTATION].values()) == ["main"]
 
-    assert "ast-grep-ignore" not in text
-    assert len(text) == (snapshot / "main.py").stat().st_size
+
+def test_a_language_whose_parser_is_not_safe_is_left_out(snapshot, copy):
+    (snapshot / "Main.hs").write_text("f x = x\n")
+
+    assert copy().left_out == {"scb-check's parser of Haskell is not safe": ["Main.hs"]}
+
+
+def test_an_encoding_that_hides_code_leaves_a_file_out(snapshot, copy):
+    (snapshot / "main.py").write_text("# coding: utf-7\n#+AAo-x = 1\n")
+
+    assert copy().left_out == {"an encoding in which ASCII characters have other meanings": ["main.py"]}
+
+
+@pytest.mark.parametrize(
+    ("left_out", "expected"),
+    [
+        ({}, {}),
+        ({"scb-check reads no Go": ["main.go"], "scb-check's parser of Haskell is not safe": ["Main.hs"]}, {}),
+        ({"larger than 256 KiB": ["main.py", "a.py"], "a link": ["b.py"]}, {"implementation": 3}),
+        ({IN_TOOL_FOLDER: ["node_modules/main.py"], "it has syntax errors": ["tests/a.py"]},
+         {"implementation": 1, "tests": 1}),
+    ],
+)  # fmt: skip
+def test_files_that_should_be_measured_make_a_part_incomplete(left_out, expected):
+    assert incomplete_parts(left_out) == expected

@@ -9,7 +9,6 @@ import pytest
 
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.quality.quality_record import LeftOut
-from slop_code.quality.sources import IN_TOOL_FOLDER
 from slop_code.reporting.html import run_data
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
@@ -151,8 +150,6 @@ SHOWN = {"verbosity": 0.25, "erosion": 0.5, "cog_erosion": 0.0, "source_lines": 
     [
         (quality(), {"implementation": SHOWN, "incomplete": None}),
         (quality(tests=MEASURED), {"implementation": SHOWN, "tests": SHOWN, "incomplete": None}),
-        (quality(left_out=[LeftOut(reason=IN_TOOL_FOLDER, files=9, first=[])]),
-         {"implementation": SHOWN, "incomplete": None}),
         (quality(left_out=[LeftOut(reason="a link", files=2, first=[])]),
          {"implementation": SHOWN, "incomplete": "2 source files not measured: a link"}),
         (quality(implementation=None, reasons={"implementation": "it ended with 1"}),

@@ -145,14 +145,15 @@ def test_a_run_of_slopcodebench_is_a_row_like_any_other(tmp_path):
     assert row.totals.rates["strict"].solved == 2
 
 
-def measured(folder, submission, erosion):
+def measured(folder, submission, erosion, **fields):
     figures = QualityFigures(
         verbosity=erosion / 2, erosion=erosion, cog_erosion=0, source_lines=9, max_complexity=1, files=1, functions=1,
         high_cc_functions=0, high_cog_functions=0, flagged_lines=0, clone_lines=0, languages={},
     )  # fmt: skip
     made_by = QualityProvenance(scb_check="0", lock="", python=None, sandbox="", slop_code="0")
     tests = figures.model_copy(update={"erosion": 0.0})
-    QualityRecord(submission=submission, implementation=figures, tests=tests, provenance=made_by).save(folder)
+    record = QualityRecord(submission=submission, implementation=figures, tests=tests, provenance=made_by, **fields)
+    record.save(folder)
 
 
 def test_slopes_are_those_of_the_implementation_at_the_evaluated_submissions(tmp_path):
@@ -166,6 +167,18 @@ def test_slopes_are_those_of_the_implementation_at_the_evaluated_submissions(tmp
     assert "erosion +0.250, verbosity +0.125" in as_text(board)
     [message] = results.unreadable
     assert message.startswith(f"{run / 'words/checkpoint_4/quality.json'}: ")
+
+
+def test_a_slope_leaves_out_checkpoints_with_incomplete_quality_and_the_table_says_so(tmp_path):
+    run = write_agent_run(tmp_path / "a", {"words": ["+", "+", "+"]}, submission="s")
+    for number, erosion in enumerate([0.25, 0.5, 0.0], start=1):
+        hidden = {"incomplete": {"implementation": 1}} if number == 3 else {}
+        measured(run / f"words/checkpoint_{number}", f"swords{number}", erosion, **hidden)
+    board = board_of(run)
+    assert board.rows[0].slopes["erosion"].mean == 0.25
+    assert "quality is incomplete at 1 checkpoint, which no slope counts" in as_text(board)
+    [row] = csv.DictReader(io.StringIO(as_csv(board)))
+    assert row["incomplete_quality"] == "1"
 
 
 def test_csv_has_a_row_for_each_agent_and_plain_numbers(twenty):
@@ -230,6 +243,8 @@ def test_markdown_has_a_column_for_each_policy(tmp_path):
         ("core_rate", ["aurora-large-20260101", "aurora-large-20260101", "basalt-2", "cinder-mini"]),
         ("provider", ["aurora-large-20260101", "aurora-large-20260101", "basalt-2", "cinder-mini"]),
         ("broke", ["aurora-large-20260101", "aurora-large-20260101", "cinder-mini", "basalt-2"]),
+        ("missing_problems", ["aurora-large-20260101", "aurora-large-20260101", "basalt-2", "cinder-mini"]),
+        ("strict_variance", ["aurora-large-20260101", "aurora-large-20260101", "cinder-mini", "basalt-2"]),
     ],
 )
 def test_rows_are_sorted_by_a_column_best_first(twenty, column, expected):

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import PassPolicy
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import RatePolicy
 from slop_code.reporting.result_lines import (
     HEADLINE_WIDTH,
     MAX_FAILURES,
@@ -57,6 +59,12 @@ def test_control_characters_are_printed_escaped(text, shown):
             "NOT PASSED (all-cases): 1 of 2 tests passed",
         ),
         ([numbered(1, "passed"), numbered(2)], {}, PassPolicy.ANY, "PASSED (any): 1 of 2 tests passed"),
+        (
+            [numbered(1, "passed", group_type=GroupType.REGRESSION)],
+            {},
+            RatePolicy.ISOLATED,
+            "NOT PASSED (isolated): no tests of this policy; 1 of 1 tests passed",
+        ),
         ([], {}, PassPolicy.ANY, "NOT PASSED (any): 0 of 0 tests passed"),
         (
             [numbered(1, "passed")],

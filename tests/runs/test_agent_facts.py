@@ -79,3 +79,12 @@ def test_links_are_not_followed(tmp_path):
 def test_identity_takes_texts_and_numbers_only(tmp_path, config, expected):
     (tmp_path / "config.yaml").write_text(config)
     assert read_agent_identity(tmp_path).model_dump(exclude_none=True) == expected
+
+
+def test_long_texts_are_cut_and_stay_apart(tmp_path):
+    identities = []
+    for name in ("good", "bad"):
+        (tmp_path / "config.yaml").write_text(f"prompt: {'x' * 250}/{name}.jinja\n")
+        identities.append(read_agent_identity(tmp_path))
+    assert identities[0] != identities[1]
+    assert {len(identity.prompt) for identity in identities} == {200}

@@ -30,7 +30,7 @@ _CheckpointName = tuple[str, str]
 
 
 class QualityPoint(NamedTuple):
-    """Quality of the implementation at a checkpoint."""
+    """Quality of the implementation at a checkpoint; None where not all of its files are measured."""
 
     problem: str
     order: int
@@ -76,6 +76,8 @@ class AgentRow(Stored):
     """Cost, steps, tokens and seconds of the agent; mean over the checkpoints that have the figure."""
     slopes: dict[str, RecordedMean]
     """Change of a quality figure of the implementation per checkpoint; mean over the problems of all runs."""
+    incomplete_quality: int = 0
+    """Checkpoints at which not all files of the implementation are measured; no slope counts them."""
     samples: Samples | None
     """None for a single run."""
 
@@ -102,7 +104,10 @@ class Leaderboard(Stored):
 
 
 def build_leaderboard(runs: Sequence[AgentRun], policies: Sequence[Policy] = ()) -> Leaderboard:
-    """Best first: by the share of all planned checkpoints that the first policy passes, then strict, isolated, core."""
+    """Best first: by the share of all planned checkpoints that the first policy passes, then strict, isolated, core.
+
+    Of rows that solve the same, the one that misses fewer checkpoints is first.
+    """
     planned = _planned_checkpoints(runs)
     groups = _by_agent(runs)
     common = _common_identity([group[0].identity for group in groups])
@@ -179,6 +184,7 @@ def _row(
         totals=totals_of(lines, policies),
         per_checkpoint={figure: _mean(_agent_figures(lines, figure)) for figure in FIGURES},
         slopes={measure: _mean(_slopes(counted, measure)) for measure in MEASURES},
+        incomplete_quality=sum(point[2:] == (None, None) for run in counted for point in run.quality),
         samples=samples_of(tables) if tables else None,
     )
 
@@ -222,4 +228,4 @@ def _mean(values: Sequence[float]) -> RecordedMean:
 def _order(row: AgentRow, policies: Sequence[Policy]) -> tuple[object, ...]:
     shares = [row.totals.passed[policy].rate for policy in policies[:1]]
     shares += [row.totals.rates[policy].share for policy in RatePolicy]
-    return (*(-(share or 0.0) for share in shares), natural_order(row.name))
+    return (*(-(share or 0.0) for share in shares), row.missing, natural_order(row.name))

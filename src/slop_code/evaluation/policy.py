@@ -81,6 +81,11 @@ def passes(
     return total > 0 and passed >= needed
 
 
+def has_tests(policy: Policy, total_counts: Mapping[GroupType, int]) -> bool:
+    """Whether a policy that requires groups has a test in one of them."""
+    return isinstance(policy, Expression) or any(total_counts.get(group, 0) for group in _RULES[policy][1])
+
+
 def pass_rate(
     policy: RatePolicy, pass_counts: Mapping[GroupType, int], total_counts: Mapping[GroupType, int]
 ) -> float | None:

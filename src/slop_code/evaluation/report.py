@@ -331,21 +331,21 @@ class CorrectnessResults(StoredWhole):
         return load_stored(cls, file, "evaluate the snapshot again")
 
 
-def load_stored(model: type[Record], path: Path, step: str) -> Record:
+def load_stored(model: type[Record], path: Path, step: str, limit: int = SIZE_LIMIT) -> Record:
     """Reads a record with strict validation. `step` tells the user what to do if the file is damaged."""
-    with as_result_errors(path, step):
-        return model.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+    with as_result_errors(path, step, limit):
+        return model.model_validate_json(read_bounded(path, limit), strict=True)
 
 
 @contextlib.contextmanager
-def as_result_errors(path: Path, step: str) -> Iterator[None]:
+def as_result_errors(path: Path, step: str, limit: int = SIZE_LIMIT) -> Iterator[None]:
     """Turns validation and read errors of the block into ResultError."""
     try:
         yield
     except ValidationError as error:
         raise ResultError(f"{path}: {_mistake_in(error, path, step)}", first_mistake(error)) from error
     except TooLargeError as error:
-        fact = f"larger than {SIZE_LIMIT} bytes"
+        fact = f"larger than {limit} bytes"
         raise ResultError(f"{path}: {fact}; {step}", fact) from error
     except OSError as error:
         fact = f"cannot be read: {error.strerror}"

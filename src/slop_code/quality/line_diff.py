@@ -54,8 +54,10 @@ def matching_blocks(before: Sequence[bytes], after: Sequence[bytes], budget: Ste
     """A longest common subsequence of lines; None where the budget is spent before it is known.
 
     Lines at both ends are compared first, and lines that only one version has are left out: neither changes the
-    result, and what remains is short for most files.
+    result, and what remains is short for most files. Each line is a step, too.
     """
+    if not budget.take(len(before) + len(after)):
+        return None
     head, tail = common_ends(before, after)
     both = set(before[head : len(before) - tail]) & set(after[head : len(after) - tail])
     left = [number for number in range(head, len(before) - tail) if before[number] in both]

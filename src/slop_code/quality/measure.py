@@ -23,6 +23,7 @@ from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sand
 from slop_code.execution.session import Session
 from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
+from slop_code.quality.neutral_paths import ROOT
 from slop_code.quality.quality_record import (
     NO_FILES,
     CodePart,
@@ -31,9 +32,9 @@ from slop_code.quality.quality_record import (
     QualityProvenance,
     QualityRecord,
 )
-from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH
+from slop_code.quality.scb_check_driver import MAX_REASON_LENGTH, NONE_PARSED
 from slop_code.quality.scb_check_output import ScbCheckOutput, parse_output
-from slop_code.quality.sources import Sources, copy_sources
+from slop_code.quality.sources import Sources, copy_sources, incomplete_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +46,11 @@ LOCK = Path(__file__).with_name("scb-check.lock")
 DRIVER = Path(__file__).with_name("scb_check_driver.py")
 FIGURE_SOURCES = [
     LOCK.with_name(name)
-    for name in ("scb-check.lock", "scb_check_driver.py", "sources.py", "scb_check_output.py", "quality_record.py")
-]
+    for name in (
+        "scb-check.lock", "scb_check_driver.py", "sources.py", "source_text.py", "neutral_paths.py",
+        "scb_check_output.py", "quality_record.py",
+    )
+]  # fmt: skip
 """Files that decide the figures of a submission."""
 
 PYTHON = ">=3.12"
@@ -57,7 +61,7 @@ SHOWN_PATHS = 5
 
 
 class FailedMeasurementError(InfrastructureError):
-    """A measurement without all figures, which is not cached."""
+    """A measurement that may have more figures the next time, and so is not cached."""
 
     def __init__(self, quality: QualityRecord) -> None:
         super().__init__("; ".join(f"{part}: {reason}" for part, reason in quality.failures.items()))
@@ -117,7 +121,7 @@ class ScbCheck:
                     self._record(tree.digest, {}, dict.fromkeys(CodePart, tree.over_limit), {})
                 )
             quality = self._measure(submission, tree.digest)
-            if quality.failures:
+            if set(quality.failures.values()) - {NONE_PARSED}:
                 raise FailedMeasurementError(quality)
             quality.save(entry)
             write_manifest(entry)
@@ -148,7 +152,7 @@ class ScbCheck:
         with self.sandbox.cache.session_folder() as scratch:
             workspace = scratch / "submission"
             workspace.mkdir()
-            folder.rename(workspace / "sources")
+            folder.rename(workspace / ROOT)
             shutil.copyfile(DRIVER, workspace / DRIVER.name)
             session = Session(self.sandbox, scratch, workspace, self.subject, ())
             request = self._request(session)
@@ -166,7 +170,7 @@ class ScbCheck:
             (folder / name).mkdir()
         assert self.subject.entry is not None, "the lock is never empty"
         python = f"{self.sandbox.subject_env(self.subject.entry)}/bin/python"
-        command = [python, "-I", f"{layout.workspace}/{DRIVER.name}", f"{layout.workspace}/sources"]
+        command = [python, "-I", f"{layout.workspace}/{DRIVER.name}", f"{layout.workspace}/{ROOT}"]
         return JudgeRequest(
             argv=layout.entrypoint(command),
             environment=session.environment({}),
@@ -195,6 +199,7 @@ class ScbCheck:
                 LeftOut(reason=reason, files=len(paths), first=paths[:SHOWN_PATHS])
                 for reason, paths in sorted(left_out.items())
             ],
+            incomplete=incomplete_parts(left_out),
             provenance=self.provenance(),
         )
 

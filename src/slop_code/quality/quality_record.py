@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from slop_code.runs.read_results import StoredCheckpoint
 
 QUALITY_FILE = "quality.json"
+MAX_FILE_BYTES = 4 << 20
 MEASURE_AGAIN = "measure it again with `slop-code metrics`"
 NO_FILES = "there are no source files that scb-check reads"
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -88,6 +89,9 @@ class QualityRecord(Stored):
     reasons: dict[CodePart, str] = Field(default_factory=dict)
     """Why a part has no figures: it has no source files, or its measurement failed."""
     left_out: list[LeftOut] = Field(default_factory=list)
+    incomplete: dict[CodePart, Count] = Field(default_factory=dict)
+    """Of each part, the left-out files of languages that are measured. Such figures are not those of the whole part,
+    as a submission decides which of its files can be measured."""
     provenance: QualityProvenance
 
     @property
@@ -95,17 +99,28 @@ class QualityRecord(Stored):
         """The reasons of the parts that have source files, and so should have figures."""
         return {part: reason for part, reason in self.reasons.items() if reason != NO_FILES}
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether files of the implementation should have been measured, and are not."""
+        return CodePart.IMPLEMENTATION in self.incomplete or CodePart.IMPLEMENTATION in self.failures
+
+    @property
+    def whole_implementation(self) -> QualityFigures | None:
+        """Figures of the implementation; None where some of its files are not in them."""
+        return None if self.is_incomplete else self.implementation
+
     @classmethod
     def load(cls, folder: Path | str) -> QualityRecord | None:
         """The record of a checkpoint's folder; None where it was not measured. ResultError: it cannot be read."""
         path = check_path("folder", folder, "the path of a folder") / QUALITY_FILE
-        return load_stored(cls, path, MEASURE_AGAIN) if os.path.lexists(path) else None
+        return load_stored(cls, path, MEASURE_AGAIN, MAX_FILE_BYTES) if os.path.lexists(path) else None
 
     def is_worse_than(self, earlier: QualityRecord | None) -> bool:
-        """Whether a measurement failed that worked before, for the same submission and with the same tool."""
-        if earlier is None or not self.failures or earlier.failures:
+        """Whether a part failed that has figures there, of the same submission and with the same tool."""
+        if earlier is None:
             return False
-        return (self.submission, self.provenance.lock) == (earlier.submission, earlier.provenance.lock)
+        is_same = (self.submission, self.provenance.lock) == (earlier.submission, earlier.provenance.lock)
+        return is_same and any(getattr(earlier, part) is not None for part in self.failures)
 
     def save(self, folder: Path) -> None:
         text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)

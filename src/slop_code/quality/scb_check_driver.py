@@ -2,7 +2,8 @@
 
 The command `scb-check check --report --include-all` has no largest complexity and does not name the files that it could
 not parse. Where ast-grep fails it counts no findings, and one file that it cannot analyse ends it. So the driver calls
-the functions behind that command. The lock pins their version.
+the functions behind that command, each time in a process of its own: a parser in C that crashes or does not end takes
+no other file along. The lock pins their version.
 """
 
 from __future__ import annotations
@@ -14,20 +15,20 @@ import resource
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 MARK = "scb-check-figures "
 MEMORY = 1536 << 20
 PROCESSORS = 4
-WHOLE_S = 60.0
-FILE_S = 10.0
-"""Seconds of processor time for all files together, and for one alone, which a busy machine does not change."""
+WHOLE_S = 60
+FILE_S = 10
+ALONE_S = 300
+"""Seconds of processor time, which a busy machine does not change: of an analysis of all files together, of one alone,
+and of all of these. Each process of ast-grep has the same limit again."""
 
 MAX_REASON_LENGTH = 200
-
-
-class TimeLimitError(Exception):
-    """An analysis took too much processor time."""
+NONE_PARSED = "none of the files can be parsed"
+SYNTAX_ERRORS = "it has syntax errors"
 
 
 class AstGrepError(Exception):
@@ -43,23 +44,18 @@ class _FailingLogger:
 
 def main(root: Path) -> None:
     _isolate()
-    from scb_check.analysis import astgrep
-    from scb_check.pipeline import analyze_files
-
-    astgrep.logger = _FailingLogger()
     files = sorted(path for path in root.rglob("*") if path.is_file())
     failures: dict[Path, str] = {}
-    result = _attempt(analyze_files, files, WHOLE_S)
+    result = analyse_apart(files, WHOLE_S)
     if isinstance(result, str):  # one file must not decide about the others
-        outcomes = {file: _attempt(analyze_files, [file], FILE_S) for file in files}
-        failures = {file: outcome for file, outcome in outcomes.items() if isinstance(outcome, str)}
-        result = _attempt(analyze_files, [file for file in files if file not in failures], WHOLE_S)
+        failures = failures_alone(files)
+        result = analyse_apart([file for file in files if file not in failures], WHOLE_S)
     if not isinstance(result, str):
-        unparsed = [file for file in files if file not in failures and file not in result.source_lines_by_file]
-        failures |= dict.fromkeys(unparsed, "it has syntax errors")
-        result = result if result.source_lines_by_file else "none of the files can be parsed"
+        measured = set(result.pop("measured"))
+        failures |= {file: SYNTAX_ERRORS for file in files if file not in failures and str(file) not in measured}
+        result = result if measured else NONE_PARSED
     left_out = {file.relative_to(root).as_posix(): reason for file, reason in failures.items()}
-    answer = {"error": result} if isinstance(result, str) else _figures(result)
+    answer = {"error": result} if isinstance(result, str) else result
     print(f"\n{MARK}{json.dumps({**answer, 'left_out': left_out})}", flush=True)
 
 
@@ -71,37 +67,88 @@ def _isolate() -> None:
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, random.sample(processors, min(len(processors), PROCESSORS)))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    signal.signal(signal.SIGVTALRM, _raise_time_limit)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _raise_time_limit(_number: int, _frame: object) -> None:
-    raise TimeLimitError
+def failures_alone(files: list[Path]) -> dict[Path, str]:
+    """The files that cannot be analysed by themselves, with the reason."""
+    failures = {}
+    start = _used_seconds()
+    for file in files:
+        if _used_seconds() - start > ALONE_S:
+            outcome: dict[str, Any] | str = "the files before it took too much processor time"
+        else:
+            outcome = analyse_apart([file], FILE_S)
+        if isinstance(outcome, str):
+            failures[file] = outcome
+    return failures
 
 
-def _attempt(analyze_files: Any, files: list[Path], seconds: float) -> Any:
-    """The analysis, or why there is none."""
+def _used_seconds() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def analyse_apart(files: list[Path], seconds: int) -> dict[str, Any] | str:
+    """The figures and the measured files, or why there are none."""
     if not files:
         return "none of the files can be analysed"
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _answer(files, seconds, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as stream:
+        text = stream.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"it took more than {seconds} s of processor time"
+    if status != 0:
+        return f"scb-check ended with exit status {status}"
+    answer: dict[str, Any] | str = json.loads(text)
+    return answer
+
+
+def _answer(files: list[Path], seconds: int, writer: int) -> NoReturn:
+    """In the child: nothing but the answer leaves it."""
+    status = 1
     try:
-        return analyze_files(tuple(files), include_all=True)
-    except TimeLimitError:
-        return f"it took more than {seconds:g} s of processor time"
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        text = json.dumps(_attempt(files))
+        with os.fdopen(writer, "w") as stream:
+            stream.write(text)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _attempt(files: list[Path]) -> dict[str, Any] | str:
+    from scb_check.analysis import astgrep
+    from scb_check.pipeline import analyze_files
+
+    astgrep.logger = _FailingLogger()
+    try:
+        return _figures(analyze_files(tuple(files), include_all=True))
     except RecursionError:
         return "it is nested too deeply"
     except MemoryError:
         return "it took too much memory"
+    except AstGrepError as error:
+        return f"ast-grep failed: {error}"[:MAX_REASON_LENGTH]
     except Exception as error:  # noqa: BLE001  (any error of scb-check is one of these files)
-        return f"{type(error).__name__}: {error}"[:MAX_REASON_LENGTH]
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        name = type(error).__name__
+        return SYNTAX_ERRORS if name in ("SyntaxError", "TokenError") else f"scb-check cannot analyse it: {name}"
 
 
 def _figures(result: Any) -> dict[str, Any]:
     from scb_check.reporting.score import compute_report
 
+    measured = list(map(str, result.source_lines_by_file))
+    if not measured:
+        return {"measured": []}
     complexities = [function.cyc_complexity for function in result.flags.findings.all_functions]
-    return {"report": compute_report(result.flags).to_dict(), "max_complexity": max(complexities, default=None)}
+    report = compute_report(result.flags).to_dict()
+    return {"report": report, "max_complexity": max(complexities, default=None), "measured": measured}
 
 
 if __name__ == "__main__":

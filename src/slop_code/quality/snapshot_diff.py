@@ -21,7 +21,7 @@ from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from slop_code.execution.submission import TreeEntry
@@ -33,7 +33,9 @@ MAX_FILES = 5_000
 MAX_FILE_BYTES = 1 << 20
 MAX_FILE_LINES = 50_000
 MAX_SNAPSHOT_BYTES = 16 << 20
-"""Bytes that are read of one snapshot; of files beyond it, in the order of their paths, only names and sizes count."""
+MAX_SNAPSHOT_LINES = 400_000
+"""Bytes and lines that are read of one snapshot; of files beyond them, in the order of their paths, only names and
+sizes count."""
 
 MAX_FILE_STEPS = 500_000
 MAX_STEPS = 1_000_000
@@ -81,14 +83,15 @@ class FileChange:
     """Whether the comparison took too many steps, so that all lines between the first and the last difference count
     as replaced."""
 
-    versions: tuple[Sequence[bytes], Sequence[bytes]] = field(default=((), ()), repr=False)
-    """Lines before and after."""
+    versions: tuple[SnapshotFile | None, SnapshotFile | None] = field(default=(None, None), repr=False)
+    """Before and after. Lines take many times the memory of the text, so they are split whenever they are needed."""
 
     blocks: tuple[Block, ...] = field(default=(), repr=False)
 
     def diff(self) -> Iterator[str]:
         """Hunks of a unified diff; nothing of a binary file or one that is not read."""
-        return unified_lines(*self.versions, self.blocks)
+        before, after = map(_lines_of, self.versions)
+        return unified_lines(before, after, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +183,7 @@ def read_snapshot(folder: Path) -> SnapshotFiles | None:
     if os.path.islink(folder):
         return None
     files: SnapshotFiles = {}
-    left = MAX_SNAPSHOT_BYTES
+    left, lines_left = MAX_SNAPSHOT_BYTES, MAX_SNAPSHOT_LINES
     try:
         walk = walk_tree(folder, RESERVED, frozenset(map(os.fsencode, NOT_WRITTEN_BY_AGENTS)))
         for count, entry in enumerate(walk, start=1):
@@ -188,20 +191,21 @@ def read_snapshot(folder: Path) -> SnapshotFiles | None:
                 return None
             if entry.kind == stat.S_IFREG:
                 limit = min(left, MAX_FILE_BYTES)
-                files[entry.path] = _read_file(entry, limit)
+                files[entry.path] = file = _read_file(entry, limit, min(lines_left, MAX_FILE_LINES))
                 left -= entry.size if entry.size <= limit else 0
+                lines_left -= file.lines
     except (SlopCodeError, OSError):
         return None
     return files
 
 
-def _read_file(entry: TreeEntry, limit: int) -> SnapshotFile:
+def _read_file(entry: TreeEntry, limit: int, max_lines: int) -> SnapshotFile:
     if entry.descriptor is None:
         return SnapshotFile(entry.info.st_size)
     is_binary = entry.is_binary()
     data = b"".join(entry.content()) if entry.size <= limit else None
     lines = 0 if data is None or is_binary else data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
-    return SnapshotFile(entry.size, is_binary, data, lines) if lines <= MAX_FILE_LINES else SnapshotFile(entry.size)
+    return SnapshotFile(entry.size, is_binary, data, lines) if lines <= max_lines else SnapshotFile(entry.size)
 
 
 def compare_files(
@@ -237,7 +241,7 @@ def _change(path: str, old: SnapshotFile | None, new: SnapshotFile | None, budge
         lines_removed=len(before) - kept,
         is_binary=any(file.is_binary for file in present),
         is_rough=exact is None,
-        versions=(before, after),
+        versions=(old, new),
         blocks=tuple(blocks),
     )
 

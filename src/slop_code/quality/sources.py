@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.execution.submission import RESERVED, walk_tree
+from slop_code.quality.neutral_paths import neutral_paths
 from slop_code.quality.quality_record import CodePart
+from slop_code.quality.source_text import neutral_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from slop_code.execution.submission import TreeEntry
@@ -21,11 +24,9 @@ if TYPE_CHECKING:
 MAX_FILES = 2000
 MAX_FILE_SIZE = 256 << 10
 MAX_TOTAL_SIZE = 16 << 20
-MAX_PATH_LENGTH = 200
-"""Bytes; scb-check passes all paths to ast-grep in one command."""
 
 SUFFIXES = frozenset(
-    {".c++", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".hs", ".js", ".mjs", ".cjs", ".py", ".pyw", ".rs", ".ts",
+    {".c++", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".js", ".mjs", ".cjs", ".py", ".py3", ".pyw", ".rs", ".ts",
      ".zig"}
 )  # fmt: skip
 """Of the languages that scb-check reads."""
@@ -33,10 +34,17 @@ SUFFIXES = frozenset(
 UNREAD_LANGUAGES = {
     ".c": "C", ".h": "C", ".cs": "C#", ".clj": "Clojure", ".dart": "Dart", ".ex": "Elixir", ".exs": "Elixir",
     ".erl": "Erlang", ".f90": "Fortran", ".fs": "F#", ".go": "Go", ".java": "Java", ".jl": "Julia", ".jsx": "JSX",
-    ".kt": "Kotlin", ".lua": "Lua", ".ml": "OCaml", ".nim": "Nim", ".php": "PHP", ".pl": "Perl", ".py3": "Python",
+    ".kt": "Kotlin", ".lua": "Lua", ".ml": "OCaml", ".nim": "Nim", ".php": "PHP", ".pl": "Perl",
     ".pyx": "Cython", ".r": "R", ".rb": "Ruby", ".scala": "Scala", ".sh": "shell", ".swift": "Swift", ".tsx": "TSX",
     ".mts": "TypeScript", ".cts": "TypeScript", ".vue": "Vue",
 }  # fmt: skip
+UNSAFE_LANGUAGES = {".hs": "Haskell"}
+"""scb-check reads them, but a hostile file makes the parser overwrite memory, and so perhaps figures of other files."""
+
+_LANGUAGE_REASONS = {
+    **{suffix: f"scb-check reads no {language}" for suffix, language in UNREAD_LANGUAGES.items()},
+    **{suffix: f"scb-check's parser of {language} is not safe" for suffix, language in UNSAFE_LANGUAGES.items()},
+}
 NOT_WRITTEN_BY_AGENTS = frozenset(
     {".git", ".venv", ".env", "__pycache__", "node_modules", "site-packages", ".mypy_cache", ".pytest_cache",
      ".ruff_cache", ".tox"}
@@ -44,15 +52,9 @@ NOT_WRITTEN_BY_AGENTS = frozenset(
 """Folders of installed packages and of tools. scb-check itself skips `build`, `dist`, `env` and `venv` as well."""
 
 IN_TOOL_FOLDER = "in a folder of installed packages or of tools"
-"""The reason for files that are no part of the submission's own code."""
-
 TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs"})
-TEST_FILE = re.compile(
-    r"conftest\.pyw?|tests?\.pyw?|test_.*|.*_(?:test|tests|spec)\.[^.]+|.*[.-](?:test|spec)\.[^.]+|.+(?:Test|Tests|Spec)\.hs"
-)
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,99}")
-_DIRECTIVE, _NO_DIRECTIVE = b"ast-grep-ignore", b"ast-grep-ignorE"
-"""ast-grep obeys this word in a comment, and has no option against it. The other has the same length and syntax."""
+TEST_FILE = re.compile(r"conftest\.pyw?|tests?\.pyw?|test_.*|.*_(?:test|tests|spec)\.[^.]+|.*[.-](?:test|spec)\.[^.]+")
+_SHEBANG = re.compile(rb"#!.*python")
 
 
 @dataclass(slots=True)
@@ -63,35 +65,43 @@ class Sources:
     left_out: dict[str, list[str]] = field(default_factory=dict)
     """The paths of files that are left out, by reason."""
 
-    size: int = 0
-
-    @property
-    def files(self) -> int:
-        return sum(map(len, self.copies.values()))
+    def leave_out(self, path: PurePosixPath, reason: str) -> None:
+        self.left_out.setdefault(reason, []).append(str(path))
 
 
 def copy_sources(submission: Path, target: Path) -> Sources:
     """Copy what scb-check reads to a folder for each part.
 
-    Only regular files with the suffix of a language: no configuration, ignore file or link of the submission.
+    Only regular files of a language that it reads: no configuration, ignore file or link of the submission.
     """
     sources = Sources()
+    texts: dict[PurePosixPath, bytes] = {}
+    size = 0
     for entry in walk_tree(submission, RESERVED):
         path = PurePosixPath(os.fsdecode(entry.path))
-        if entry.kind == stat.S_IFDIR or path.suffix.lower() not in (*SUFFIXES, *UNREAD_LANGUAGES):
+        if not _is_source(entry, path):
             continue
-        reason = _reason_against(entry, path, sources)
-        if reason is not None:
-            sources.left_out.setdefault(reason, []).append(str(path))
+        reason = _reason_against(entry, path) or _limit_reached(len(texts), size + entry.size)
+        text = None if reason else neutral_text(b"".join(entry.content()), path.suffix.lower())
+        if text is None:
+            sources.leave_out(path, reason or "an encoding in which ASCII characters have other meanings")
             continue
-        copies = sources.copies[code_part_of(path)]
-        name = neutral_path(path, copies)
-        copy = target / code_part_of(path) / name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(b"".join(entry.content()).replace(_DIRECTIVE, _NO_DIRECTIVE))
-        copies[name] = str(path)
-        sources.size += entry.size
+        texts[path] = text
+        size += entry.size
+    for part, copies in sources.copies.items():
+        paths = [path for path in texts if code_part_of(path) == part]
+        for path, name in neutral_paths(paths).items():
+            copy = target / part / name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(texts[path])
+            copies[name] = str(path)
     return sources
+
+
+def incomplete_parts(left_out: Mapping[str, list[str]]) -> dict[CodePart, int]:
+    """Of each part, the left-out files of languages that are measured."""
+    hidden = (paths for reason, paths in left_out.items() if reason not in _LANGUAGE_REASONS.values())
+    return dict(Counter(code_part_of(PurePosixPath(path)) for paths in hidden for path in paths))
 
 
 def code_part_of(path: PurePosixPath) -> CodePart:
@@ -99,39 +109,28 @@ def code_part_of(path: PurePosixPath) -> CodePart:
     return CodePart.TESTS if is_test else CodePart.IMPLEMENTATION
 
 
-def neutral_path(path: PurePosixPath, taken: dict[str, str]) -> str:
-    """The same path, as it decides about modules, except for names that ast-grep might not read or print."""
+def _is_source(entry: TreeEntry, path: PurePosixPath) -> bool:
+    if entry.kind == stat.S_IFDIR:
+        return False
     suffix = path.suffix.lower()
-    stem = path.name[: -len(suffix)]
-    ending = "_pyw.py" if suffix == ".pyw" else suffix  # ast-grep knows no .pyw
-    parts = [*map(_neutral_name, path.parts[:-1]), _neutral_name(stem) + ending]
-    neutral = "/".join(parts)
-    if len(neutral) > MAX_PATH_LENGTH or neutral in taken:
-        return f"_{_short_digest(str(path))}{ending}"
-    return neutral
+    if suffix or entry.kind != stat.S_IFREG:
+        return suffix in SUFFIXES or suffix in _LANGUAGE_REASONS
+    return _SHEBANG.match(next(entry.content(), b"")) is not None
 
 
-def _neutral_name(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else f"_{_short_digest(name)}"
-
-
-def _short_digest(text: str) -> str:
-    return hashlib.sha256(os.fsencode(text)).hexdigest()[:16]
-
-
-def _reason_against(entry: TreeEntry, path: PurePosixPath, sources: Sources) -> str | None:
+def _reason_against(entry: TreeEntry, path: PurePosixPath) -> str | None:
     if not NOT_WRITTEN_BY_AGENTS.isdisjoint(path.parts[:-1]):
         return IN_TOOL_FOLDER
-    if language := UNREAD_LANGUAGES.get(path.suffix.lower()):
-        return f"scb-check reads no {language}"
+    if reason := _LANGUAGE_REASONS.get(path.suffix.lower()):
+        return reason
     if entry.kind != stat.S_IFREG:
         return "a link" if entry.kind == stat.S_IFLNK else "not a regular file"
     if not entry.readable:
         return "it cannot be read"
-    if entry.size > MAX_FILE_SIZE:
-        return f"larger than {MAX_FILE_SIZE >> 10} KiB"
-    if sources.files >= MAX_FILES:
+    return f"larger than {MAX_FILE_SIZE >> 10} KiB" if entry.size > MAX_FILE_SIZE else None
+
+
+def _limit_reached(files: int, size: int) -> str | None:
+    if files >= MAX_FILES:
         return f"more than {MAX_FILES} source files"
-    return (
-        f"more than {MAX_TOTAL_SIZE >> 20} MiB of source files" if sources.size + entry.size > MAX_TOTAL_SIZE else None
-    )
+    return f"more than {MAX_TOTAL_SIZE >> 20} MiB of source files" if size > MAX_TOTAL_SIZE else None

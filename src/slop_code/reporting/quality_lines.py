@@ -53,6 +53,9 @@ def problems_of(measured: Sequence[MeasuredSnapshot]) -> Iterator[StyledLine]:
         label = one_line(each.target.label)
         if each.reason is not None:
             yield f"{label}: not measured: {first_line(each.reason)}", "bold magenta"
+        if each.quality and each.quality.is_incomplete and each.quality.implementation:
+            files = plural(each.quality.incomplete[CodePart.IMPLEMENTATION], "source file")
+            yield f"{label}: incomplete: {files} of the implementation not measured", "yellow"
         for left in each.quality.left_out if each.quality else ():
             example = one_line(left.first[0]) if left.first else ""
             yield f"{label}: {plural(left.files, 'file')} left out: {one_line(left.reason)} ({example})", "dim"

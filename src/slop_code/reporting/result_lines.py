@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, has_tests
 from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.headline import headline
 from slop_code.reporting.resource_text import attempt_lines, limit_lines, usage_text
@@ -181,7 +181,8 @@ def verdict(results: CorrectnessResults, policy: Policy) -> StyledLine:
         return f"PART ONLY, no verdict: {passed} of {total} chosen tests passed, {results.deselected} left out", "bold"
     good = results.passes(policy)
     word = "PASSED" if good else "NOT PASSED"
-    return f"{word} ({policy}): {passed} of {total} tests passed", "bold green" if good else "bold red"
+    none = "" if not total or has_tests(policy, results.total_counts) else "no tests of this policy; "
+    return f"{word} ({policy}): {none}{passed} of {total} tests passed", "bold green" if good else "bold red"
 
 
 def part_lines(label: str, results: CorrectnessResults | None, reason: str | None) -> Iterator[StyledLine]:

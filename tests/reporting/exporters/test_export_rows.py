@@ -63,6 +63,7 @@ def test_csv_is_read_back(entries, export):
     ("value", "shown"),
     [
         ("=1+1", "'=1+1"),
+        ("\uff1d1+1", "'\uff1d1+1"),
         ("+1", "'+1"),
         ("-1", "'-1"),
         ("@SUM(A1)", "'@SUM(A1)"),

@@ -14,13 +14,14 @@ from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.quality.quality_record import QualityFigures, QualityProvenance, QualityRecord
 from slop_code.reporting.exporters import Skips
 from slop_code.reporting.exporters.scb.export_folder import export_folder, folder_name
-from slop_code.reporting.exporters.scb.exported_columns import COLUMNS
+from slop_code.reporting.exporters.scb.exported_columns import COLUMNS, quality_columns
 from slop_code.reporting.exporters.scb.exported_report import built_report
 from slop_code.reporting.exporters.scb.exported_summary import stats
 from slop_code.reporting.text import TEXT_BYTES
 from slop_code.runs.read_results import read_runs
 from tests.docs.pages import section, table_rows
 from tests.factories import case, result, write_run
+from tests.reporting.html_runs import quality
 from tests.run_world import world  # noqa: F401  (a fixture)
 
 REQUIRED = {
@@ -407,6 +408,12 @@ def test_quality_of_the_implementation_is_in_the_line_and_in_the_result(tmp_path
     assert {row[name] for row in others for name in names} == {None}
     total = read(exported / "result.json")
     assert (total["erosion"]["mean"], total["verbosity"]["count"], total["cc"]["max"]["max"]) == (0.5, 1, 12)
+
+
+def test_incomplete_quality_is_in_no_column():
+    assert quality_columns(quality())["erosion"] == quality().implementation.erosion
+    assert quality_columns(quality(incomplete={"implementation": 1})) == {}
+    assert quality_columns(quality(incomplete={"tests": 1})) == quality_columns(quality())
 
 
 def test_every_key_of_an_export_is_explained(grouped, export):

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.read_results import StoredCheckpoint
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""The last four are full-width forms, which some spreadsheets take for the same."""
 """Starts of a text that a spreadsheet would execute."""
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.quality.quality_record import CodePart
 from slop_code.quality.snapshot_diff import unread_paths
-from slop_code.quality.sources import IN_TOOL_FOLDER
 from slop_code.reporting.html.page_texts import escaped, name_of, short
 from slop_code.reporting.text import plural
 
@@ -60,8 +59,7 @@ def quality_figures(quality: MeasuredQuality) -> FiguresWithNotes:
     if record is None:
         return {}, [quality.note] if quality.note else []
     notes = [f"no figures of the {part}: {reason}" for part, reason in record.failures.items()]
-    left_out = [left for left in record.left_out if left.reason != IN_TOOL_FOLDER]
-    notes += [f"{plural(left.files, 'source file')} not measured: {left.reason}" for left in left_out]
+    notes += [f"{plural(left.files, 'source file')} not measured: {left.reason}" for left in record.left_out]
     parts = {part: getattr(record, part) for part in CodePart}
     return {part: measured.model_dump(include=SHOWN) for part, measured in parts.items() if measured}, notes
 

@@ -34,8 +34,9 @@ def entries_of(run: RunResults, agent_run: AgentRun) -> Iterator[tuple[StoredChe
     for entry in run.entries():
         quality = quality_of(entry, run.unreadable)
         agent_run.lines.append(entry.line)
-        if quality.record is not None and quality.record.implementation is not None:
-            measures = (getattr(quality.record.implementation, name) for name in MEASURES)
+        record = quality.record
+        if record is not None and (record.is_incomplete or record.implementation is not None):
+            measures = (getattr(record.whole_implementation, name, None) for name in MEASURES)
             agent_run.quality.append(QualityPoint(entry.line.problem, entry.line.order, *measures))
         yield entry, quality
         del entry  # frees the memory before the next result is read

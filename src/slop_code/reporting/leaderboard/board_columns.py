@@ -102,11 +102,12 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         BoardColumn("repaired", "count", lambda row: _changes(row)[1], head="repaired", over="tests", drop=11),
         _slope_column("erosion", drop=4),
         _slope_column("verbosity", drop=3),
+        BoardColumn("incomplete_quality", "count", lambda row: row.incomplete_quality, lowest_first=True),
         *_sample_columns(board),
         BoardColumn("runs", "count", lambda row: len(row.runs), head="runs", drop=16),
-        BoardColumn("copies", "count", lambda row: len(row.copies)),
+        BoardColumn("copies", "count", lambda row: len(row.copies), lowest_first=True),
         BoardColumn("problems", "count", lambda row: row.problems, head="problems", drop=6),
-        BoardColumn("missing_problems", "count", lambda row: len(board.problems) - row.problems),
+        BoardColumn("missing_problems", "count", lambda row: len(board.problems) - row.problems, lowest_first=True),
         BoardColumn("checkpoints", "count", lambda row: row.totals.checkpoints.planned, head="planned", drop=5),
     ]
 
@@ -215,7 +216,7 @@ def _sample_columns(board: Leaderboard) -> list[BoardColumn]:
     return [
         BoardColumn("strict_low", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.low)),
         BoardColumn("strict_high", "share", lambda row: estimated(row, lambda it: it.interval and it.interval.high)),
-        BoardColumn("strict_variance", "number", lambda row: estimated(row, lambda it: it.variance)),
+        BoardColumn("strict_variance", "number", lambda row: estimated(row, lambda it: it.variance), lowest_first=True),
         BoardColumn("k", "count", lambda row: board.k if row.samples else None),
         BoardColumn(
             "pass_at_k",

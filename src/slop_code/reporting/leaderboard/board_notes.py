@@ -55,6 +55,9 @@ def _recorded(row: AgentRow) -> Iterator[str]:
     recorded, evaluated = row.per_checkpoint["cost"].recorded, row.totals.checkpoints.evaluated
     if 0 < recorded < evaluated:
         yield f"cost is recorded for {recorded} of {plural(evaluated, 'evaluated checkpoint')}"
+    if row.incomplete_quality:
+        where = plural(row.incomplete_quality, "checkpoint")
+        yield f"quality is incomplete at {where}, which no slope counts: source files could not be measured"
 
 
 def _estimate(estimate: Estimate, runs: int) -> str:

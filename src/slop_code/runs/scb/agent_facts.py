@@ -5,6 +5,7 @@ They come from files that the agent's harness wrote. A value of another type or 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ MAX_SUMMARY_BYTES = 64 << 20
 MAX_COUNT = 2**53
 """Largest number that every JSON reader keeps exactly."""
 MAX_TEXT_LENGTH = 200
+DIGEST_LENGTH = 16
 NAME_PARTS = {
     "model": "",
     "agent": "",
@@ -116,13 +118,13 @@ def read_agent_identity(run: Path) -> AgentIdentity:
         "prompt": config.get("prompt") or config.get("prompt_path") or summary.get("prompt"),
         "thinking": config.get("thinking") or summary.get("thinking"),
     }
-    return AgentIdentity(**{name: text_or_none(value) for name, value in values.items()})
+    return AgentIdentity(**{name: _identity_part(value) for name, value in values.items()})
 
 
 def _identity_in_summary(run: Path) -> AgentIdentity:
     agents = list(mapping(read_json(run / SUMMARY_FILE, MAX_SUMMARY_BYTES).get("agents")).values())
     known = mapping(agents[0]) if len(agents) == 1 else {}
-    return AgentIdentity(**{name: text_or_none(known.get(name)) for name in AgentIdentity.model_fields})
+    return AgentIdentity(**{name: _identity_part(known.get(name)) for name in AgentIdentity.model_fields})
 
 
 def read_json(path: Path, limit: int = MAX_FILE_BYTES) -> dict[str, Any]:
@@ -143,9 +145,23 @@ def mapping(value: Any) -> dict[str, Any]:
 
 def text_or_none(value: Any) -> str | None:
     """A text, or a number as text; cut, as it is shown in tables."""
+    text = _text(value)
+    return text and text[:MAX_TEXT_LENGTH]
+
+
+def _identity_part(value: Any) -> str | None:
+    """As `text_or_none`, but texts that differ beyond the cut stay apart by their digests."""
+    text = _text(value)
+    if text is None or len(text) <= MAX_TEXT_LENGTH:
+        return text
+    ending = f"... {hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:DIGEST_LENGTH]}"
+    return text[: MAX_TEXT_LENGTH - len(ending)] + ending
+
+
+def _text(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
         return None
-    return str(value)[:MAX_TEXT_LENGTH]
+    return str(value)
 
 
 def _count(value: Any) -> int | None:

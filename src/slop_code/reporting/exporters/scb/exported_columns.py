@@ -88,10 +88,10 @@ def agent_columns(agent: AgentFacts | None) -> Columns:
 
 
 def quality_columns(quality: QualityRecord | None) -> Columns:
-    """Figures of the implementation, without the submission's own tests; empty where they were not measured."""
-    if quality is None or quality.implementation is None:
+    """Figures of the implementation, without the submission's own tests; empty where not all of it was measured."""
+    figures = quality.whole_implementation if quality else None
+    if figures is None:
         return {}
-    figures = quality.implementation
     lines = figures.source_lines
     return {
         "sloc": lines,
