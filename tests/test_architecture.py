@@ -138,8 +138,9 @@ def test_one_door_to_processes():
     "call", ["system", "popen", "fork", "forkpty", "posix_spawn", "spawnv", "spawnl", "execv", "execvp"]
 )
 def test_no_other_way_to_processes(call):
-    for path in naming(call):
-        assert call not in attributes(path), path
+    """The driver of scb-check runs in a box, on a Python without slop-code."""
+    users = {module_name(path) for path in naming(call) if call in attributes(path)}
+    assert users == ({"slop_code.quality.scb_check_driver"} if call == "fork" else set())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)
