@@ -138,7 +138,8 @@ def test_compare_names_the_tests_that_differ(theirs, ours, slop_code, tmp_path):
     path = theirs / "calendar/checkpoint_2/evaluation.json"
     tests = json.loads(path.read_text())["tests"]
     tests["checkpoint_2-Core"] = {"passed": [], "failed": ["test_moves"], "skipped": []}
-    change(path, tests=tests)
+    change(path, tests=tests, pytest_exit_code=1)
+    change(path.parent / "evaluation/report.json", exitcode=1)
     page = tmp_path / "page.html"
     status, out, _ = slop_code("compare", theirs, ours, "-o", page)
     assert status == 0

@@ -62,7 +62,9 @@ def test_only_settings_that_no_test_notices_are_graded_without_running(edited, f
     assert changes.only_grading(tests) is expected
 
 
-@pytest.mark.parametrize("word", ["filterwarnings('error')", "getini('markers')", "strict_markers = True"])
+@pytest.mark.parametrize(
+    "word", ["filterwarnings('error')", "getini('markers')", "strict_markers = True", "config._inicache"]
+)
 def test_tests_that_may_notice_markers_are_evaluated_again(edited, world, word):
     changes, tests = edited(markers=MARKERS)
     (tests / "test_checkpoint_1.py").write_text(f"{BEFORE}# {word}\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.grading import MESSAGE_LIMIT
 from slop_code.evaluation.groups import GroupType, group_for
+from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.report import MAX_DURATION, CorrectnessResults, TestResult
 from slop_code.evaluation.reports.raw_test import RawTest, Status, escape_control
 from slop_code.runs.scb.scb_report import (
@@ -22,6 +24,8 @@ from slop_code.runs.scb.scb_report import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from slop_code.evaluation.reports.raw_test import ParsedReport
 
 EVIDENCE = "slopcodebench"
 """`evidence` of a result that was read from files of the SlopCodeBench runner."""
@@ -83,11 +87,12 @@ def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
         raise NotScbError("schema_version is not a number from 1")
     checkpoint = _text(document, "checkpoint_name")
     listed = list(_listed(_object(document, "tests")))
-    reported = read_report(folder)
-    known = reported if isinstance(reported, list) else []
-    pool = ReportedTests(known, {checkpoint, *(test.home for test in listed)})
+    report = read_report(folder)
+    reported = None if isinstance(report, str) else report.tests
+    pool = ReportedTests(reported or (), {checkpoint, *(test.home for test in listed)})
     contradictions: list[tuple[str, str, str]] = []
-    tests = [_test(test, pool.take(test.home, test.name, test.status), contradictions) for test in listed]
+    matches = [(test, pool.take(test.home, test.name, test.status)) for test in listed]
+    tests = [_test(test, raw, contradictions, reported=reported is not None) for test, raw in matches]
     tests += [_unlisted(home, raw, checkpoint, contradictions) for home, raw in pool.rest()]
     _check_unique(tests)
     code, expected = document["pytest_exit_code"], int(any(test.status in ("failed", "error") for test in listed))
@@ -97,9 +102,9 @@ def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
         duration=_seconds(document.get("duration")),
         tests=tests,
         pytest_exit_code=code if type(code) is int and abs(code) < 2**31 else NEVER_RAN,
-        infrastructure_failure_reason=_failure(document, tests),
+        infrastructure_failure_reason=_failure(document, tests, expected) or _report_failure(document, report),
         evidence=EVIDENCE,
-        warnings=[*_warnings(reported, contradictions), *_pytest_warnings(document, len(tests), expected)],
+        warnings=[*_warnings(report, contradictions), *_count_warnings(document, listed, len(tests))],
     )
     counts = _object(document, "pass_counts"), _object(document, "total_counts")
     return ScbResult(results, *counts, expected, contradictions)
@@ -145,9 +150,14 @@ def _listed(tests: Mapping[str, Any]) -> Iterator[_ListedTest]:
                 yield _ListedTest(home, GroupType(group), name, _STATUSES.get(status, "error"))
 
 
-def _test(listed: _ListedTest, raw: RawTest | None, contradictions: list[tuple[str, str, str]]) -> TestResult:
-    """Where the two files differ, the worse status counts."""
+def _test(
+    listed: _ListedTest, raw: RawTest | None, contradictions: list[tuple[str, str, str]], *, reported: bool
+) -> TestResult:
+    """Where the two files differ, the worse status counts. `reported`: there is a report, with or without this test."""
     file, status = f"test_{listed.home}.py", listed.status
+    if raw is None and reported and status == "passed":
+        status = "error"
+        contradictions.append((f"{file}::{listed.name}", listed.status, "missing"))
     if raw is not None:
         file = raw.nodeid.partition("::")[0]
         status = max(listed.status, raw.status, key=_SEVERITY.index)
@@ -190,8 +200,8 @@ def _check_unique(tests: list[TestResult]) -> None:
         seen.add((test.file_path, test.id))
 
 
-def _failure(document: Mapping[str, Any], tests: list[TestResult]) -> str | None:
-    """The rules of slop-code: without all tests, and with any exit code but 0 and 1, there is no verdict."""
+def _failure(document: Mapping[str, Any], tests: list[TestResult], expected_code: int) -> str | None:
+    """The rules of slop-code: without all tests, and with an exit code that does not fit them, there is no verdict."""
     code = document["pytest_exit_code"]
     shown = code if type(code) is int else "none"
     if document["infrastructure_failure"] is not False:
@@ -200,6 +210,8 @@ def _failure(document: Mapping[str, Any], tests: list[TestResult]) -> str | None
         return f"{RUNNER} recorded the exit code {shown} of pytest, which is neither 0 nor 1"
     if not tests:
         return f"{RUNNER} recorded no test"
+    if code != expected_code:
+        return f"pytest's exit code is {code}, and {expected_code} follows from the tests"
     collected = _collected(document)
     if collected is None:
         return f"{RUNNER} did not record how many tests pytest collected"
@@ -207,26 +219,41 @@ def _failure(document: Mapping[str, Any], tests: list[TestResult]) -> str | None
     return f"{lost} of the {collected} tests that pytest collected have no result" if lost > 0 else None
 
 
+def _report_failure(document: Mapping[str, Any], report: ParsedReport | str) -> str | None:
+    if isinstance(report, str):
+        return None
+    code = document["pytest_exit_code"]
+    if report.exit_code not in (None, code):
+        return f"pytest's exit code is {code}, and {report.exit_code} in {REPORT_FILE}"
+    if report.miscounted:
+        return f"{REPORT_FILE}: {report.miscounted[0]}, and {report.miscounted[1]}"
+    return collection_failure(code, report.collection_errors)
+
+
 def _collected(document: Mapping[str, Any]) -> int | None:
     count = document["pytest_collected"]
     return count if type(count) is int and 0 <= count < 2**53 else None
 
 
-def _warnings(reported: list[RawTest] | str, contradictions: list[tuple[str, str, str]]) -> Iterator[str]:
+def _warnings(report: ParsedReport | str, contradictions: list[tuple[str, str, str]]) -> Iterator[str]:
     yield FACTS_NOT_RECORDED
-    if isinstance(reported, str):
+    if isinstance(report, str):
         lost = "failure messages, times and file names are not recorded, and errors are shown as failures"
-        yield f"{EVALUATION_DIR}/{REPORT_FILE} {reported}: {lost}"
+        yield f"{EVALUATION_DIR}/{REPORT_FILE} {report}: {lost}"
     if contradictions:
         name, listed, status = contradictions[0]
         first = f"{name} is {listed} there and {status} in {REPORT_FILE}"
         yield f"{len(contradictions)} statuses differ between the files, the first: {first}; the worse counts"
 
 
-def _pytest_warnings(document: Mapping[str, Any], tests: int, expected_code: int) -> Iterator[str]:
-    """`tests`: those with a result."""
-    collected, code = _collected(document), document["pytest_exit_code"]
+def _count_warnings(document: Mapping[str, Any], listed: list[_ListedTest], tests: int) -> Iterator[str]:
+    """`tests`: the number of those with a result. Skipped tests are left out of the counts of that runner."""
+    collected = _collected(document)
     if collected is not None and collected < tests:
         yield f"pytest collected {collected} tests, and {tests} have a result"
-    if type(code) is int and code in (0, 1) and code != expected_code:
-        yield f"pytest's exit code is {code}, and {expected_code} follows from the tests"
+    counted = [test for test in listed if test.status != "skipped"]
+    passed = Counter(test.group for test in counted if test.status == "passed")
+    for name, counts in (("pass_counts", passed), ("total_counts", Counter(test.group for test in counted))):
+        stored = _object(document, name)
+        if any(stored.get(group, 0) != counts[group] for group in GroupType):
+            yield f"{name} does not follow from the tests; the tests count"

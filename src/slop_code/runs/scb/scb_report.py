@@ -15,10 +15,10 @@ from slop_code.evaluation.reports.raw_test import RawTest, ReportError, load_obj
 from slop_code.evaluation.selection import checkpoint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from slop_code.evaluation.reports.raw_test import Status
+    from slop_code.evaluation.reports.raw_test import ParsedReport, Status
 
 EVALUATION_DIR = "evaluation"
 REPORT_FILE = "report.json"
@@ -31,7 +31,7 @@ _MARKERS = frozenset((*BUILTIN_MARKERS, *PYTEST_MARKERS))
 class ReportedTests:
     """The tests of a report that no test of the result was matched with yet."""
 
-    def __init__(self, tests: list[RawTest], checkpoints: set[str]) -> None:
+    def __init__(self, tests: Iterable[RawTest], checkpoints: set[str]) -> None:
         self._tests: dict[tuple[str, str], dict[Status, deque[RawTest]]] = {}
         for test in tests:
             path, _, name = test.nodeid.partition("::")
@@ -51,27 +51,28 @@ class ReportedTests:
             yield from ((home, test) for tests in by_status.values() for test in tests)
 
 
-def read_report(folder: Path) -> list[RawTest] | str:
-    """The tests of the report in a checkpoint's folder, their files relative to the tests folder; or why not."""
+def read_report(folder: Path) -> ParsedReport | str:
+    """The report in a checkpoint's folder, the files of its tests relative to the tests folder; or why not."""
     path = folder / EVALUATION_DIR / REPORT_FILE
     if path.parent.is_symlink():
         return "its folder is a link"
     try:
         document = load_object(read_bounded(path, REPORT_LIMIT))
-        tests = parse_json_document(document).tests
+        report = parse_json_document(document)
     except TooLargeError:
         return f"is larger than {REPORT_LIMIT // 1024**2} MiB"
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     except ReportError as error:
         return f"is no report of pytest-json-report: {error}"
-    if len(tests) > MAX_TESTS or any(len(test.nodeid) > MAX_NAME_LENGTH for test in tests):
+    if len(report.tests) > MAX_TESTS or any(len(test.nodeid) > MAX_NAME_LENGTH for test in report.tests):
         return f"has more than {MAX_TESTS} tests, or a name of more than {MAX_NAME_LENGTH} characters"
     keywords = [_keywords(entry) for entry in document["tests"]]
-    return [
+    tests = (
         replace(test, nodeid=_within_tests(test.nodeid), markers=_markers(test.nodeid, words))
-        for test, words in zip(tests, keywords, strict=True)
-    ]
+        for test, words in zip(report.tests, keywords, strict=True)
+    )
+    return replace(report, tests=tuple(tests))
 
 
 def _within_tests(nodeid: str) -> str:

@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 GRADING_SETTINGS = frozenset({"markers", "version"})
 """Settings of config.yaml that no test can notice, except through the names and descriptions of markers."""
 
-READS_MARKERS = (b"strict", b"warnings", b"simplefilter", b"getini", b"inicfg", b".ini", b"UnknownMark")
+READS_MARKERS = (
+    b"strict",
+    b"warnings",
+    b"simplefilter",
+    b"getini",
+    b"inicfg",
+    b"_ini",
+    b".ini",
+    b"markers",
+    b"UnknownMark",
+)
 """Words of test code that may notice which markers the ini has."""
 
 MAX_NAMES = 5

@@ -15,11 +15,10 @@ from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.scb.scb_report import EVALUATION_DIR, REPORT_FILE, read_report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.evaluation.reports.raw_test import RawTest
+    from slop_code.evaluation.reports.raw_test import ParsedReport
     from slop_code.runs.read_results import StoredCheckpoint
 
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
@@ -88,17 +87,17 @@ def _report_entry(test: TestResult) -> dict[str, Any]:
     return {"nodeid": name, "outcome": test.status, "keywords": keywords, **stages, "teardown": PASSED}
 
 
-def _reported(report: bytes | None) -> Sequence[RawTest] | str:
+def _reported(report: bytes | None) -> ParsedReport | str:
     try:
-        return parse_json_report(report or b"").tests
+        return parse_json_report(report or b"")
     except ReportError as error:
         return str(error)
 
 
-def _if_known(report: bytes | None, tests: Sequence[RawTest] | str, results: CorrectnessResults) -> dict[str, bytes]:
+def _if_known(report: bytes | None, parsed: ParsedReport | str, results: CorrectnessResults) -> dict[str, bytes]:
     """The report, if it has the tests of this result with the same statuses: a repeated test has another one."""
     expected = {test.nodeid: test.status for test in results.tests}
-    if report is None or isinstance(tests, str) or {test.nodeid: test.status for test in tests} != expected:
+    if report is None or isinstance(parsed, str) or {test.nodeid: test.status for test in parsed.tests} != expected:
         return {}
     return {REPORT_FILE: report}
 
