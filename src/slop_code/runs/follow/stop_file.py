@@ -70,7 +70,7 @@ def check_stop_file(folder: Path) -> None:
 def remove_stop_file(folder: Path) -> None:
     """Removes the file of an earlier evaluation, and none of another maker."""
     if _is_ours(folder / STOP_FILE):
-        (folder / STOP_FILE).unlink()
+        (folder / STOP_FILE).unlink(missing_ok=True)
 
 
 def _is_ours(path: Path) -> bool:
