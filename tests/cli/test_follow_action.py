@@ -98,3 +98,21 @@ def test_without_stop_at_its_file_is_left_alone(followed, follow):
     assert (followed / "stop.json").read_text() == "of somebody else"
     with pytest.raises(UsageError, match="not written by slop-code"):
         follow("eval monday --stop-at any")
+
+
+@pytest.mark.parametrize("arguments", ["", "--stop-at any"])
+def test_the_file_of_an_earlier_command_is_removed_at_the_start(followed, follow, arguments):
+    assert follow("eval monday --stop-at strict") == 4
+    assert follow(f"eval monday {arguments}") == 1
+    assert not (followed / "stop.json").exists()
+
+
+@pytest.mark.parametrize("output", ["monday", "monday/sub"])
+def test_a_refused_output_removes_nothing(followed, follow, output):
+    assert follow("eval monday --stop-at strict") == 4
+    (followed / "sub").mkdir()
+    shutil.copy(followed / "stop.json", followed / "sub/stop.json")
+    with pytest.raises(UsageError, match="would lie in the run"):
+        follow(f"eval monday -o {output} --stop-at strict")
+    assert (followed / "stop.json").exists()
+    assert (followed / "sub/stop.json").exists()

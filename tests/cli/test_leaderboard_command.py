@@ -52,7 +52,7 @@ def test_a_result_is_never_replaced(runs, slop_code):
     before = result.read_bytes()
     status, _, message = slop_code("leaderboard", runs, "-o", result)
     assert (status, result.read_bytes()) == (2, before)
-    assert "a file name of the results themselves" in message
+    assert "a file name of runs or of the results themselves" in message
 
 
 def test_a_result_that_cannot_be_read_is_missing(runs, slop_code):

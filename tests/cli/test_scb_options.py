@@ -46,6 +46,9 @@ FLAGS = [
     ("--snapshot-dir-name code eval RUN", "eval RUN --snapshot-dir code"),
     ("--snapshot-dir-name code eval-problem DIR", "eval-problem DIR --snapshot-dir code"),
     ("--snapshot-dir-name code eval RUN --snapshot-dir other", "eval RUN --snapshot-dir other"),
+    ("--snapshot-dir-name code eval RUN --snapshot-dir snapshot", "eval RUN --snapshot-dir snapshot"),
+    ("--snapshot-dir-name code eval-problem DIR --snapshot-dir snapshot", "eval-problem DIR"),
+    ("--snapshot-dir-name code regrade RUN --snapshot-dir snapshot", "regrade RUN"),
     ("--seed 7 eval RUN", "eval RUN"),
     ("--overwrite -p PROBLEMS --snapshot-dir-name code report RUN", "report RUN"),
 ]

@@ -14,6 +14,8 @@ from slop_code.evaluation.result_files.foreign_files import (
     last_kept,
     rename_or_refuse,
 )
+from slop_code.evaluation.result_files.replace_result import finish_replacement
+from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from tests.factories import result
 
 OURS = json.dumps(result("+").model_dump(mode="json"))
@@ -62,6 +64,8 @@ def test_the_message_names_the_first_file_and_counts_the_others(tmp_path):
     rename_or_refuse([], "do this")
     with pytest.raises(UsageError, match=r"^a: written by another program, and would be replaced; do this$"):
         rename_or_refuse(["a"], "do this")
+    with pytest.raises(UsageError, match=r"^a, and 1 more file: written"):
+        rename_or_refuse(["a", "b"], "do this")
     with pytest.raises(UsageError, match=r"^a, and 2 more files: written"):
         rename_or_refuse(["a", "b", "c"], "do this")
 
@@ -89,3 +93,21 @@ def test_the_file_that_was_renamed_last_counts(tmp_path):
         path.write_text(text)
         rename_or_refuse([path], None)
         assert last_kept(path).read_text() == text
+
+
+OWN_LEFTOVERS = [".evaluation.json.new", ".evaluation.json.copy", ".evaluation.json.0123456789abcdef"]
+OTHERS = [".evaluation.json.swp", ".evaluation.json.0123", ".evaluation.json.new~", ".evaluation.json.0123456789ABCDEF"]
+
+
+def test_only_temporary_files_of_ours_are_removed(tmp_path):
+    for name in (*OWN_LEFTOVERS, *OTHERS):
+        (tmp_path / name).write_text("unsaved")
+    finish_replacement(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(OTHERS)
+
+
+def test_a_check_for_a_verdict_changes_nothing_beside_a_foreign_result(tmp_path):
+    for name in (RESULT_FILE, *OWN_LEFTOVERS):
+        (tmp_path / name).write_text(THEIRS)
+    check_replaces_no_verdict(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([RESULT_FILE, *OWN_LEFTOVERS])

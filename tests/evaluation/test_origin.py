@@ -32,6 +32,16 @@ def test_where_it_cannot_be_kept_nothing_breaks(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_nothing_is_written_through_a_link(tmp_path):
+    victim, run = tmp_path / "victim", tmp_path / "run"
+    victim.mkdir()
+    run.mkdir()
+    (victim / "origin.json").write_text("precious")
+    (run / ".slop-code").symlink_to(victim)
+    Origin(problem=str(run)).keep(run)
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {"origin.json": "precious"}
+
+
 def test_an_environment_is_found_from_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "local").write_text("")

@@ -85,7 +85,10 @@ def test_a_pipe_is_not_waited_for(here):
         (["monday", "-o", "monday"], "monday: a folder; give the name of a file with -o"),
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/x.html"], "lies in a snapshot"),
         (["monday", "-o", "monday/words/checkpoint_1/snapshot/a/x.html"], "lies in a snapshot"),
-        (["monday", "-o", "monday/words/checkpoint_1/evaluation.json"], "a file name of the results themselves"),
+        (
+            ["monday", "-o", "monday/words/checkpoint_1/evaluation.json"],
+            "a file name of runs or of the results themselves",
+        ),
         (["empty"], "no run that has one; evaluate it first"),
         (["gone"], "gone: there is no such folder"),
         (["monday", "monday"], "given twice"),

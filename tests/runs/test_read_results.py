@@ -5,6 +5,7 @@ import pytest
 
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.policy import parse_policy
+from slop_code.quality.quality_record import QUALITY_FILE
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.folders.result_folders import check_output, result_at, runs_below
 from slop_code.runs.read_results import read_runs
@@ -231,9 +232,9 @@ def test_outputs_that_would_replace_a_result_are_rejected(save, tmp_path):
     (tmp_path / "link").symlink_to(path)
     os.mkfifo(tmp_path / "pipe")
     for refused, words in [
-        (path, "a file name of the results themselves"),
-        (tmp_path / "run" / "summary.json", "a file name of the results themselves"),
-        (path.parent / ".scbench" / "x.csv", "a file name of the results themselves"),
+        (path, "a file name of runs or of the results themselves"),
+        (tmp_path / "run" / "summary.json", "a file name of runs or of the results themselves"),
+        (path.parent / ".scbench" / "x.csv", "a file name of runs or of the results themselves"),
         (inside / "x.csv", "lies in a snapshot"),
         (inside / "link.csv", "lies in a snapshot|not a regular file"),
         (tmp_path / "link", "not a regular file"),
@@ -245,6 +246,26 @@ def test_outputs_that_would_replace_a_result_are_rejected(save, tmp_path):
     check_output(tmp_path / "run" / "x.csv")
     (tmp_path / "run" / "x.csv").write_text("old")
     check_output(tmp_path / "run" / "x.csv")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.yaml",
+        "environment.yaml",
+        "problem_catalog.json",
+        "result.json",
+        "inference_result.json",
+        "evaluation.json",
+        "checkpoint_results.jsonl",
+        "summary.json",
+        "stop.json",
+        QUALITY_FILE,
+    ],
+)
+def test_the_file_names_of_a_run_are_rejected(tmp_path, name):
+    with pytest.raises(UsageError, match="a file name of runs or of the results themselves"):
+        check_output(tmp_path / name)
 
 
 def test_one_result_by_its_file_or_folder(save, tmp_path):

@@ -163,7 +163,7 @@ def test_all_that_is_packed_can_be_unpacked(tmp_path, monkeypatch):
 
 def test_an_earlier_result_is_removed(tmp_path):
     old = dict.fromkeys(("evaluation.json", ".scbench/exit.json", ".scbench/2/exit.json"), "old")
-    target = write(tmp_path / "b", {**old, ".evaluation.json.0123": "half"})
+    target = write(tmp_path / "b", {**old, ".evaluation.json.0123456789abcdef": "half"})
     others = dict.fromkeys(("notes.txt", "snapshot/main.py", ".scbench/2/notes", ".scbench/x/y/z"), "mine")
     write(target, others)
     unpack_result(pack_result(write(tmp_path / "a", FILES)), target)

@@ -254,3 +254,12 @@ def test_a_result_that_is_replaced_while_it_is_read(run, first, tmp_path, moment
     assert index.facts(first).total_counts["Core"] == 1
     index.save()
     assert ResultIndex.load(run).facts(first).total_counts["Core"] == 1
+
+
+def test_nothing_is_written_through_a_link(run, first, tmp_path):
+    (tmp_path / "victim").mkdir()
+    (run / ".slop-code").symlink_to(tmp_path / "victim")
+    index = ResultIndex.load(run)
+    assert index.facts(first).state == "evaluated"
+    index.save()
+    assert not [*(tmp_path / "victim").iterdir()]

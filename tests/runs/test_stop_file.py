@@ -8,7 +8,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.policy import parse_policy
 from slop_code.evaluation.report import load_stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, misses, remove_stop_file
+from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file, misses, remove_stop_file
 from tests.factories import result
 
 
@@ -65,6 +65,15 @@ def test_a_file_of_another_maker_is_refused_and_kept(stop, tmp_path, kind):
     stop.write(tmp_path / "elsewhere")
     target = tmp_path / "elsewhere" / STOP_FILE
     {"text": lambda: path.write_text("{}"), "folder": path.mkdir, "link": lambda: path.symlink_to(target)}[kind]()
-    with pytest.raises(UsageError, match="not written by slop-code"):
-        remove_stop_file(tmp_path)
-    assert path.exists()
+    for refused in (check_stop_file, stop.write):
+        with pytest.raises(UsageError, match="not written by slop-code"):
+            refused(tmp_path)
+    remove_stop_file(tmp_path)
+    assert (path.is_dir(), path.is_symlink()) == (kind == "folder", kind == "link")
+    assert kind == "folder" or path.read_text() == ("{}" if kind == "text" else target.read_text())
+
+
+def test_the_file_of_an_earlier_evaluation_is_replaced(stop, tmp_path):
+    stop.write(tmp_path)
+    check_stop_file(tmp_path)
+    stop.write(tmp_path)

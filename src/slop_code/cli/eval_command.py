@@ -74,7 +74,7 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
         "--stop-at",
         type=parsed_policy,
         metavar="POLICY",
-        help="with --follow: at the first checkpoint that does not reach this policy, write stop.json and end",
+        help="with --follow: at the first checkpoint to finish without reaching this policy, write stop.json and end",
     )
     option("--report", type=Path, metavar="FILE", help="with --follow: HTML report, written anew after each evaluation")
     option(

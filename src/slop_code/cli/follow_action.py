@@ -23,12 +23,13 @@ from slop_code.cli.signals import interrupts
 from slop_code.errors import UsageError
 from slop_code.execution.cache import Cache
 from slop_code.reporting.text import one_line
-from slop_code.runs.discover import check_problems_folder
+from slop_code.runs.discover import DiscoveredRun, check_problems_folder
 from slop_code.runs.executors import is_remote
+from slop_code.runs.folders.mirror import check_mirror
 from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
-from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, misses, remove_stop_file
+from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file, misses, remove_stop_file
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import SubmissionOutcome
     from slop_code.runs.run_evaluation import RunEvaluation
 
@@ -61,8 +61,11 @@ def follow(arguments: argparse.Namespace, clock: Callable[[], float] = time.mono
     if arguments.report is not None:
         check_page(arguments.report)
     followed = _FollowedRun(arguments, settings, Follower(arguments.settle, clock))
+    if arguments.output is not None:  # the run may not be there yet
+        check_mirror(arguments.output, [DiscoveredRun(followed.folder.name, arguments.output, source=followed.folder)])
     if arguments.stop_at is not None:
-        remove_stop_file(followed.output)
+        check_stop_file(followed.output)
+    remove_stop_file(followed.output)  # before anything is awaited: a harness would take it for a new one
     return followed.run()
 
 

@@ -15,7 +15,10 @@ PREFIX = "before_command_"
 """Of the destinations here: the defaults of a command would replace values of the same name."""
 
 ALIASES = {"overwrite": False, "problems_dir": None, "snapshot_dir": SNAPSHOT, "quiet": False}
-"""Destinations of the commands' own options, each with its default: a value that the command has itself stays."""
+"""Destinations of the commands' own options, each with the value where it is given nowhere.
+
+The options of a command have no default, or False: any other value was given after the command, and stays.
+"""
 
 
 def add_before_command(parser: argparse.ArgumentParser) -> None:
@@ -48,8 +51,8 @@ def apply_before_command(arguments: argparse.Namespace) -> argparse.Namespace:
     given = {name: values.pop(PREFIX + name) for name in (*ALIASES, "debug", "seed")}
     values["verbose"] = values["verbose"] or given["debug"]
     for name, default in ALIASES.items():
-        if given[name] and name in values and values[name] == default:
-            values[name] = given[name]
+        if name in values and values[name] in (None, False):
+            values[name] = given[name] or default
     if given["seed"] is not None:
         print_step("--seed has no effect: no verdict depends on random numbers")
     return arguments

@@ -104,7 +104,6 @@ def add_exit_zero(parser: argparse.ArgumentParser) -> None:
 def add_snapshot_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--snapshot-dir",
-        default=SNAPSHOT,
         metavar="NAME",
         help=f"name of the folder of a snapshot in the folder of its checkpoint (default: {SNAPSHOT})",
     )

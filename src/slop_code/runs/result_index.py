@@ -115,8 +115,8 @@ class ResultIndex:
         return regressions
 
     def save(self) -> None:
-        """Write the index without entries of files that no longer exist."""
-        if self.folder is None or not self._changed:
+        """Write the index without entries of files that no longer exist. A link to another folder is not followed."""
+        if self.folder is None or not self._changed or (self.folder / STATE_DIR).is_symlink():
             return
         existing = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]
         write_atomic(

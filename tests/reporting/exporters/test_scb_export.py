@@ -244,6 +244,7 @@ HOSTILE_NAMES = [
     "\x1b[2J",
     "x" * 300,
     "config.yaml",
+    "evaluation.json",
     "snapshot",
     "-rf",
     "",

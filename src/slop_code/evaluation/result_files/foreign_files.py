@@ -46,7 +46,7 @@ def rename_or_refuse(files: Sequence[Path], step: str | None) -> None:
     if step is None:
         _set_aside(files)
     elif files:
-        more = f", and {len(files) - 1} more files" if len(files) > 1 else ""
+        more = f", and {len(files) - 1} more file{'s' * (len(files) > 2)}" if len(files) > 1 else ""
         raise UsageError(f"{files[0]}{more}: written by another program, and would be replaced; {step}")
 
 

@@ -30,7 +30,12 @@ class Origin(Stored):
     snapshot: str | None = None
 
     def keep(self, folder: Path) -> None:
-        """Writes the file next to the result. Errors are ignored, because the result is complete without it."""
+        """Writes the file next to the result. Errors are ignored, because the result is complete without it.
+
+        A link in the place of its folder is not followed: it could lead anywhere.
+        """
+        if (folder / ORIGIN_FILE).parent.is_symlink():
+            return
         with contextlib.suppress(ResultError):
             if load_stored(Origin, folder / ORIGIN_FILE, "") == self:
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ UNFINISHED = f".{RESULT_FILE}."
 """Beginning of the names of temporary files and folders next to a result."""
 
 NEW = f"{UNFINISHED}new"
+COPY = f"{UNFINISHED}copy"
+
+LEFT_BEHIND = re.compile(rf"{re.escape(UNFINISHED)}(new|copy|[0-9a-f]{{16}})")
+"""Names of this module and of `open_atomic`. Others that begin in the same way are those of editors, for example."""
 
 OTHER_FOLDER = "give another folder"
 
@@ -55,7 +60,8 @@ def finish_replacement(output: Path) -> None:
     if is_interrupted(output):
         _put_in_place(output)
     for path in output.glob(f"{UNFINISHED}*"):
-        remove_path(path)
+        if LEFT_BEHIND.fullmatch(path.name):
+            remove_path(path)
 
 
 def is_interrupted(output: Path) -> bool:
@@ -98,7 +104,7 @@ def move_result(source: Path, target: Path) -> None:
     """From a folder of any file system into that of a new result."""
     if os.path.lexists(source / REPORTS_DIR):
         move_path(source / REPORTS_DIR, target / REPORTS_DIR)
-    copy = target / f"{UNFINISHED}copy"
+    copy = target / COPY
     move_path(source / RESULT_FILE, copy)
     os.rename(copy, target / RESULT_FILE)
 

@@ -76,7 +76,12 @@ def evaluate_and_store(
 
 
 def check_replaces_no_verdict(output: Path) -> None:
-    """A part of the tests is no verdict, and must not take the place of one."""
+    """A part of the tests is no verdict, and must not take the place of one.
+
+    A folder with a result of another program stays as it is: whether that is replaced is decided elsewhere.
+    """
+    if is_foreign_result(output / RESULT_FILE):
+        return
     with contextlib.suppress(OSError):  # reported when the result is written
         finish_replacement(output)
     with contextlib.suppress(ResultError):

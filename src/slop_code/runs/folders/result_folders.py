@@ -7,7 +7,9 @@ import shlex
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
+from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.runs.follow.stop_file import STOP_FILE
 from slop_code.runs.run_layout import (
     LINES_FILE,
     RESULT_FILE,
@@ -20,6 +22,8 @@ from slop_code.runs.run_layout import (
     stored_snapshot,
     unreadable,
 )
+from slop_code.runs.scb.agent_facts import CONFIG_FILE, INFERENCE_FILE, RESULT_SUMMARY_FILE
+from slop_code.runs.scb.catalog import CATALOG_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +33,15 @@ LEVELS = 2
 """Depth of a result below the run folder: problem and checkpoint."""
 
 MAX_LISTED = 20
+
+QUALITY_FILE = "quality.json"
+"""As in `quality.quality_record`, which is a layer above."""
+
+RUN_FILES = frozenset({
+    RESULT_FILE, LINES_FILE, SUMMARY_FILE, STOP_FILE, QUALITY_FILE,
+    CONFIG_FILE, ENVIRONMENT, CATALOG_FILE, RESULT_SUMMARY_FILE, INFERENCE_FILE,
+})  # fmt: skip
+"""File names of a run folder, whoever writes them."""
 
 
 def folder_of(given: Path) -> Path:
@@ -54,15 +67,15 @@ def result_at(given: Path) -> Path:
 
 
 def check_output(path: Path, option: str = "-o") -> None:
-    """A report or an export must not replace a result, nor lie in a snapshot."""
+    """A report or an export must not replace a result or another file of a run, nor lie in a snapshot."""
     if path.is_dir():
         raise UsageError(f"{path}: a folder; give the name of a file with {option}")
     if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
         raise UsageError(f"{path}: not a regular file, and would be replaced; give another name with {option}")
     if SNAPSHOT in path.absolute().parent.resolve().parts:
         raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another path with {option}")
-    if path.name in (RESULT_FILE, LINES_FILE, SUMMARY_FILE) or REPORTS_DIR in path.absolute().parts:
-        raise UsageError(f"{path}: a file name of the results themselves; give another name with {option}")
+    if path.name in RUN_FILES or REPORTS_DIR in path.absolute().parts:
+        raise UsageError(f"{path}: a file name of runs or of the results themselves; give another name with {option}")
 
 
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:

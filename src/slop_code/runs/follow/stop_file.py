@@ -50,6 +50,8 @@ class StopFile(Stored):
         )
 
     def write(self, folder: Path) -> Path:
+        """A file of another maker may have appeared meanwhile: it is a UsageError."""
+        check_stop_file(folder)
         write_atomic(folder / STOP_FILE, self.model_dump_json(indent=2) + "\n")
         return folder / STOP_FILE
 
@@ -59,13 +61,21 @@ def misses(facts: CheckpointFacts, policy: Policy) -> bool:
     return facts.state == "evaluated" and not facts.passes(policy)
 
 
+def check_stop_file(folder: Path) -> None:
+    """A file of another maker is never replaced: it is a UsageError."""
+    if os.path.lexists(folder / STOP_FILE) and not _is_ours(folder / STOP_FILE):
+        raise UsageError(f"{folder / STOP_FILE}: not written by slop-code; --stop-at writes this file, so move it away")
+
+
 def remove_stop_file(folder: Path) -> None:
-    """Removes the file of an earlier evaluation. A file of another maker is never touched: it is a UsageError."""
-    path = folder / STOP_FILE
-    if not os.path.lexists(path):
-        return
+    """Removes the file of an earlier evaluation, and none of another maker."""
+    if _is_ours(folder / STOP_FILE):
+        (folder / STOP_FILE).unlink(missing_ok=True)
+
+
+def _is_ours(path: Path) -> bool:
     try:
         load_stored(StopFile, path, "")
-    except ResultError as error:
-        raise UsageError(f"{path}: not written by slop-code; --stop-at writes this file, so move it away") from error
-    path.unlink()
+    except ResultError:
+        return False
+    return True

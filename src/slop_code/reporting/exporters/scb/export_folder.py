@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 RUN_FILES = (CONFIG_FILE, ENVIRONMENT, CATALOG_FILE)
 """Files of a run that are copied, if they are regular files of at most MAX_FILE_BYTES."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-RESERVED_NAMES = {*RUN_FILES, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
+RESERVED_NAMES = {*RUN_FILES, RESULT_FILE, LINES_FILE, RESULT_SUMMARY_FILE, SNAPSHOT}
 
 
 def export_folder(runs: Sequence[RunResults], target: Path, skips: Skips) -> None:
