@@ -87,7 +87,7 @@ class EarlierResults:
     def keep(self, output: Path, *, stale: bool) -> None:
         """Nothing that is kept is ever overwritten. `stale`: the result is about to be replaced."""
         kept = self.of(output)
-        self._refuse_links(kept)
+        self.refuse_links(kept)
         if os.path.lexists(kept / RESULT_FILE):
             if stale and self.is_replaced(output):
                 raise UsageError(f"{kept}: label {self.label} has another result; give another with --label")
@@ -100,7 +100,7 @@ class EarlierResults:
             if os.path.lexists(self.run / name) and not os.path.lexists(self.folder / name):
                 write_atomic(self.folder / name, read_bounded(self.run / name, SIZE_LIMIT))
 
-    def _refuse_links(self, kept: Path) -> None:
+    def refuse_links(self, kept: Path) -> None:
         """A link in a run folder could lead anywhere."""
         for path in (kept, *kept.parents):
             if path == self.run:

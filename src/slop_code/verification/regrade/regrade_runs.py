@@ -122,6 +122,7 @@ def keep_earlier(
         if issue.run in kept and issue.output is not None and os.path.lexists(issue.output / RESULT_FILE):
             kept[issue.run].keep(issue.output, stale=False)
     for earlier in kept.values():
+        earlier.refuse_links(earlier.folder)
         if not earlier.is_complete and not evaluation.settings.partial:
             earlier.keep_summary()
         RegradeRecord(label=earlier.label, finished=False, slop_code=__version__).save(earlier.folder)
