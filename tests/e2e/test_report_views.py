@@ -64,7 +64,7 @@ def test_regrades_are_named_with_their_tests(written, tmp_path):
     note = "regraded: label v1, 1 test changed in 1 checkpoint"
     assert page.locator(".headline p").all_inner_texts()[-1] == note
     page.get_by_text("regraded: label v1, evaluated again, 1 test changed", exact=True).click()
-    text = f"{hostile}: test changed, another verdict, passed (Core) before, failed (Core) now; its code changed"
+    text = f"{hostile}: test changed, another status, passed (Core) before, failed (Core) now; its code changed"
     expect(page.get_by_role("row").get_by_role("listitem")).to_have_text([text])
 
 

@@ -29,7 +29,7 @@ from slop_code.cli import (
     verify_command,
 )
 from slop_code.cli.command_parser import CommandParser, add_commands
-from slop_code.cli.exit_codes import EXIT_HELP, Exit
+from slop_code.cli.exit_codes import EVAL_EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.cli.scb_options import add_before_command, apply_before_command
 from slop_code.errors import InfrastructureError, SlopCodeError
@@ -49,7 +49,7 @@ def parser() -> CommandParser:
     root = CommandParser(
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
-        epilog=EXIT_HELP,
+        epilog=EVAL_EXIT_HELP,
         examples=["slop-code doctor", "slop-code eval runs/today --problems-dir problems"],
     )
     root.add_argument("--version", action="version", version=f"slop-code {__version__}", help="print the version")
