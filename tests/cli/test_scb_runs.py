@@ -169,6 +169,7 @@ def test_the_report_has_the_agent_and_says_what_is_not_recorded(theirs, slop_cod
     assert status == 0
     data, _ = report_data(read_runs([theirs]), ["all-cases"])
     (shown,) = data["runs"]
+    assert shown["rates"].startswith("rates: strict 2 of 7 solved (mean ")
     assert shown["agent"].startswith("example-model, example_agent, version 2.0.51, ")
     assert shown["agent"].endswith("; cost $3.46, 10.8k output tokens, 15 min 30 s")
     checkpoint = shown["problems"][1]["checkpoints"][2]

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from slop_code.cli.main import run
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, RatePolicy
 from tests.factories import case
 from tests.reporting.html_runs import Shape, store, unpacked
 
@@ -36,7 +36,7 @@ def test_the_first_policy_is_that_which_is_shown(here):
         assert run(["report", "monday", "-o", "out/page.html", *options]) == 0
         policies = data_of(here / "out/page.html")["policies"]
         assert policies[0] == (given or ["all-cases"])[0]
-        assert sorted(policies) == sorted({*given, *PassPolicy})
+        assert sorted(policies) == sorted({*given, *PassPolicy, *RatePolicy})
 
 
 def printing_tests(text):

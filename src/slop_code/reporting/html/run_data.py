@@ -33,7 +33,7 @@ from slop_code.reporting.html.page_texts import (
 from slop_code.reporting.html.regrade_data import regrade_notes
 from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.resource_text import resource_text
-from slop_code.reporting.text import format_percent, shell_word
+from slop_code.reporting.text import format_percent, rates_text, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import stored_snapshot, text_of
 from slop_code.runs.scb.load_result import is_scb
@@ -91,8 +91,10 @@ def report_data(
         agent_run = open_agent_run(run)
         agent_runs.append(agent_run)
         problems = run_data(number, run, entries_of(run, agent_run), policies, parts)
-        agent = agent_text(agent_run.identity, totals_of(agent_run.lines, []).agent)
-        run_list.append({"name": name_of(run.name), "agent": short(agent) if agent else None, **problems})
+        totals = totals_of(agent_run.lines, [])
+        agent = agent_text(agent_run.identity, totals.agent)
+        facts = {"agent": short(agent) if agent else None, "rates": rates_text(totals)}
+        run_list.append({"name": name_of(run.name), **facts, **problems})
     data = {"policies": [str(policy) for policy in policies], "groups": [group.value for group in GroupType]}
     agents = agents_data(agent_runs, policies)
     return {**data, "runs": run_list, "agents": agents}, {**parts.texts.packed, **parts.diffs.packed}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import open_regular, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import UsageError
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import PassPolicy, RatePolicy
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.folders.result_folders import check_output
@@ -41,7 +41,7 @@ SCRIPTS = (
 def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: Path) -> int:
     """Size of the page in bytes. The first policy is selected at first; the named policies are always there."""
     check_page(path)
-    data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *PassPolicy])])
+    data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *PassPolicy, *RatePolicy])])
     title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
     page = render_page(title, scripts=SCRIPTS, data={**data, "slop_code": __version__}, parts=parts).encode("utf-8")
     write_atomic(path, page)

@@ -188,8 +188,9 @@ slop.overview = (() => {
     const area = h("div");
     area.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until the table is drawn
     slop.whenNear(area, () => slop.fill(area, table(run, context), warnings(run)).style.removeProperty("min-height"));
-    const agent = run.agent && h("p", { class: "dim" }, `agent: ${run.agent}`);
-    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), agent, area);
+    const texts = [run.rates, run.agent && `agent: ${run.agent}`].filter(Boolean);
+    const facts = texts.map((text) => h("p", { class: "dim" }, text));
+    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), ...facts, area);
   }
 
   /** `context`: the number and the name of the policy, and the groups. */
