@@ -249,7 +249,7 @@ def test_a_run_evaluated_here_agrees_with_theirs_test_by_test(tmp_path, cache, s
     ours = shutil.copytree(theirs, tmp_path / "ours", ignore=shutil.ignore_patterns("evaluation*", "*.jsonl"))
     status, out, err = slop_code("eval", ours, "--problems-dir", tmp_path / "problems")
     assert status == 1, err
-    assert "agent: example-model, example_agent 2.0.51, " in out
+    assert "agent: example-model, example_agent, version 2.0.51, " in out
     status, out, _ = slop_code("compare", theirs, ours)
     assert (status, out.splitlines()[-1]) == (
         0,
