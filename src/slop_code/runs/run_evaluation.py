@@ -79,6 +79,11 @@ class RunSettings:
         if self.workers is not None and self.workers < 1:
             raise UsageError(f"workers: expected at least 1, found {self.workers}")
 
+    @property
+    def whole_runs(self) -> bool:
+        """Whether all checkpoints and all tests are evaluated, so that a summary is written."""
+        return self.shard is None and not self.partial and not self.pytest_args
+
 
 @dataclass(frozen=True, slots=True)
 class RunEvaluation:

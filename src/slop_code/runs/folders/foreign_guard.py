@@ -70,14 +70,12 @@ def _is_own_summary(path: Path) -> bool | None:
 def writes_summary(run: DiscoveredRun, settings: RunSettings) -> bool:
     """False for a part of a run, where there is nothing to evaluate, and where another evaluator holds its lock."""
     locked = run.submissions or any(issue.problem is not None for issue in run.issues)
-    whole = settings.shard is None and not settings.partial and not settings.pytest_args
-    return bool(run.folder and locked and whole and not has_only_results(run))
+    return bool(run.folder and locked and settings.whole_runs and not has_only_results(run))
 
 
 def common_folder(runs: Sequence[DiscoveredRun], settings: RunSettings) -> Path | None:
     """The folder for the common summary of several runs; None where none is written."""
-    whole = settings.shard is None and not settings.partial and not settings.pytest_args
-    return settings.output if whole and len(runs) > 1 else None
+    return settings.output if settings.whole_runs and len(runs) > 1 else None
 
 
 def has_only_results(run: DiscoveredRun) -> bool:
