@@ -42,10 +42,11 @@ $(BIN)/python:
 
 HELPER := $(wildcard src/slop_code/execution/helper/*.[ch])
 $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(HELPER) | $(BIN)/python
-	@echo "· installing into $(VENV)"
+	@echo "· installing into $(VENV): up to $$(grep -c '^[^ #].*==' requirements-dev.lock) packages; what no cache has is downloaded, at most about 70 MB"
 	@awk '/^uv==/ {found = 1} found; found && !/\\$$/ {exit}' requirements-dev.lock > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
 	@$(UV_INSTALL) --require-hashes -r requirements-dev.lock
+	@echo "· building the native helper; without a C compiler that links statically, ziglang is downloaded for it (about 100 MB)"
 	@$(UV_INSTALL) --no-deps --editable .
 	@$(BIN)/python -m compileall -q src
 	@touch $@

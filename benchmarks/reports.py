@@ -2,8 +2,8 @@
 
 Runs are generated (`big_run.py`) in three shapes: many problems, one very long one,
 and one that fails nearly everything. `slop-code report` is measured as a process of its own. Then Chromium opens the
-file from disk, and counts from the start of the navigation until the overview is drawn, and the timeline of the first
-problem after it.
+file from disk, and counts from the start of the navigation until the overview is drawn (verdict and checkpoints), until
+the first failures are there, and until the timeline of the first problem is drawn after them.
 """
 
 from __future__ import annotations
@@ -28,18 +28,22 @@ if TYPE_CHECKING:
 TITLE = "the report of a large run"
 SHAPES = ((20, 5, 0.02), (1, 100, 0.02), (1, 100, 0.95))
 # Looks at each frame: a reader sees nothing earlier. The click is the page's own, as a driver takes its time.
-DRAWN = """([overview, link, timeline]) => new Promise((resolve, reject) => {
+DRAWN = """([overview, failures, link, timeline]) => new Promise((resolve, reject) => {
   const until = (shown, then) =>
     document.querySelector(shown) ? then() : requestAnimationFrame(() => until(shown, then));
   setTimeout(() => reject(new Error("not drawn within a minute")), 60_000);
   until(overview, () => {
     const first = performance.now();
-    document.querySelector(link).click();
-    until(timeline, () => resolve([first, performance.now()]));
+    until(failures, () => {
+      const second = performance.now();
+      document.querySelector(link).click();
+      until(timeline, () => resolve([first, second, performance.now()]));
+    });
   });
 })"""
-OVERVIEW = "main table tbody tr"
-LINK = "main table th a"
+OVERVIEW = "main .checkpoint h3"
+FAILURES = "main .failures li"
+LINK = "main a[href*='view=timeline']"
 TIMELINE = "main [role=grid] tbody td[aria-label]"
 
 
@@ -69,8 +73,8 @@ def of_shape(bench: Bench, shape: tuple[int, int, float], browser: Browser | Non
     ]
     if browser is not None:
         drawn = [opened(browser, page) for _ in range(rounds)]
-        rows.append(Row(f"{name}: overview drawn", "s", tuple(first for first, _ in drawn)))
-        rows.append(Row(f"{name}: timeline drawn", "s", tuple(last for _, last in drawn)))
+        views = zip(("overview", "failures", "timeline"), zip(*drawn, strict=True), strict=True)
+        rows += [Row(f"{name}: {view} drawn", "s", seconds) for view, seconds in views]
     return rows
 
 
@@ -89,13 +93,13 @@ def chromium(*, wanted: bool) -> Iterator[Browser | None]:
         browser.close()
 
 
-def opened(browser: Browser, page: Path) -> tuple[float, float]:
-    """Seconds from the start until the overview, and until the first timeline, are drawn."""
+def opened(browser: Browser, page: Path) -> tuple[float, ...]:
+    """Seconds from the start until the overview, the first failures, and the first timeline are drawn."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     try:
         tab = context.new_page()
         tab.goto(page.as_uri(), wait_until="commit")
-        overview, timeline = tab.evaluate(DRAWN, [OVERVIEW, LINK, TIMELINE])
+        drawn = tab.evaluate(DRAWN, [OVERVIEW, FAILURES, LINK, TIMELINE])
     finally:
         context.close()
-    return overview / 1000, timeline / 1000
+    return tuple(milliseconds / 1000 for milliseconds in drawn)

@@ -148,3 +148,13 @@ class BestEffortStream:
     def flush(self) -> None:
         with contextlib.suppress(*_WRITE_ERRORS):
             self._stream.flush()
+
+
+def os_error_text(error: OSError, location: object) -> str:
+    """Location, fact and next step; `location`: where the error names none."""
+    steps = {
+        errno.ENOSPC: "; the disk is full: free space there",
+        errno.EDQUOT: "; the quota of the disk is used up: free space there",
+        errno.EROFS: "; choose a folder that you can write to",
+    }
+    return f"{error.filename or location}: {error.strerror}{steps.get(error.errno or 0, '')}"

@@ -35,9 +35,11 @@ class ConfigMistake:
     """None: the key is missing, or the mistake is not at a key."""
 
     expected: str | None = None
+    misspelt: str | None = None
+    """The unknown key that was probably meant for this one, where it is missing."""
 
     def __str__(self) -> str:
-        position = f":{self.line}:{self.column}" if self.line and self.column else ""
+        position = "".join(f":{number}" for number in (self.line, self.column) if number)
         return f"{self.path}{position}: {self.message}"
 
 
@@ -82,9 +84,3 @@ class SlowSetupError(InfrastructureError):
     def __init__(self, fact: str) -> None:
         super().__init__(f"set-up: {fact}")
         self.fact = fact
-
-
-def first_names(names: Sequence[str], limit: int) -> str:
-    """For a message: the first names, and the number of the others."""
-    more = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more

@@ -1,5 +1,6 @@
 import pytest
 
+from slop_code._suggestions import first_names
 from slop_code.authoring.check.failure_text import (
     MAX_DETAIL,
     MAX_LINE,
@@ -9,7 +10,6 @@ from slop_code.authoring.check.failure_text import (
     outcome_verb,
     shown_test,
 )
-from slop_code.errors import first_names
 from tests.authoring.reference_results import case
 
 LONGREPR = """run = <function call>

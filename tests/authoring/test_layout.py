@@ -206,7 +206,7 @@ def test_mistakes_of_config_have_lines(authored):
     folder = authored(config("timeout: soon", "static_assets:", "  words: {path: nowhere}"))
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
-    report = config_report(folder, error.value)
+    report = config_report(error.value)
     assert [(one.rule.id, str(one.location), one.message) for one in report.outcome.findings] == [
         ("config-invalid", "config.yaml:6", "timeout: found 'soon', expected a number"),
         (
@@ -223,7 +223,7 @@ def test_any_config_is_refused_with_a_finding(authored, text):
     (folder / "config.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
-    assert {one.rule.id for one in config_report(folder, error.value).outcome.findings} == {"config-invalid"}
+    assert {one.rule.id for one in config_report(error.value).outcome.findings} == {"config-invalid"}
 
 
 def test_a_misspelt_key_that_has_to_be_there(authored):
@@ -232,7 +232,7 @@ def test_a_misspelt_key_that_has_to_be_there(authored):
     path.write_text(path.read_text().replace("entry_file", "entryfile"))
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
-    findings = config_report(folder, error.value).outcome.findings
+    findings = config_report(error.value).outcome.findings
     assert [(str(one.location), one.fix) for one in findings] == [
         ("config.yaml:5", "Rename it to entry_file."),
         ("config.yaml:7", "Rename it to group."),
@@ -242,7 +242,7 @@ def test_a_misspelt_key_that_has_to_be_there(authored):
 @pytest.mark.parametrize(
     ("lines", "meant"),
     [
-        (["timout: 3"], "did you mean timeout?"),
+        (["timout: 3"], "did you mean 'timeout'?"),
         (["timeout: 3", "timout: 4"], ""),
         (["markers:", "  loud: {group: Core, gruop: Core}"], ""),
     ],
@@ -277,7 +277,7 @@ def test_a_place_in_broken_yaml(authored):
     folder = authored({"config.yaml": "name: shout\ntags: [cli\n"})
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
-    [only] = config_report(Path("elsewhere"), error.value).outcome.findings
+    [only] = config_report(error.value).outcome.findings
     assert str(only.location) == "config.yaml:3"
     assert only.message.startswith("not YAML: ")
 

@@ -7,6 +7,7 @@ import uuid
 
 import pytest
 
+from slop_code._yaml import UnknownKey
 from slop_code.authoring.check.workbench import Workbench
 from slop_code.authoring.problem_folders import environment_for
 from slop_code.authoring.problem_overview import (
@@ -25,7 +26,7 @@ from slop_code.evaluation.config import CheckpointState, Difficulty
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
-from slop_code.reporting.problem_lines import as_json, listed_line, problem_lines, written_lines
+from slop_code.reporting.problem_lines import as_json, listed_line, next_commands, problem_lines
 from slop_code.runs.result_cache import ResultCache
 from tests.factories import case, result
 
@@ -47,7 +48,7 @@ def checkpoint(name="checkpoint_1", state=CheckpointState.DRAFT, session_timeout
 def problem_view(path, *checkpoints, config=None, environment="local", unknown_keys=(), **keys):
     plain = {"name": "tally", "version": "1", "description": "Sums.", "difficulty": Difficulty.EASY}
     unset = ProblemConfig.model_construct(tags=[], entry_file="main", **{**plain, **(config or {})})
-    unset._unknown_keys = unknown_keys
+    unset._file, unset._unknown_keys = path / "config.yaml", unknown_keys
     spec = load_environment("local").model_copy(update={"name": environment})
     return ProblemOverview(unset.at(path), spec, checkpoints, **keys)
 
@@ -146,7 +147,7 @@ def test_a_problem_in_words(tmp_path):
         checkpoint("checkpoint_2", None, specification=None, solution=False, session_timeout=90.0, error="odd"),
         dependencies={"httpx>=1": "1.2", "other": None},
         quarantined=("a.py::x",),
-        unknown_keys=("odd",),
+        unknown_keys=(UnknownKey("odd", near="oddly"),),
         config={"markers": {"wide": MarkerConfig(group=GroupType.ERROR)}, "author": "Ada"},
     )
     assert [text for text, _ in problem_lines(found)] == [
@@ -167,7 +168,7 @@ def test_a_problem_in_words(tmp_path):
         "test dependency other: not known",
         "marker wide: Error",
         "quarantined: a.py::x",
-        "warning: None: unknown key odd (ignored)",
+        f"warning: {tmp_path}/config.yaml: unknown key odd (ignored); did you mean 'oddly'?",
     ]
 
 
@@ -183,12 +184,12 @@ def test_no_name_reaches_a_terminal_as_a_command(tmp_path):
         },
         environment=HOSTILE,
         quarantined=(HOSTILE,),
-        unknown_keys=(HOSTILE,),
+        unknown_keys=(UnknownKey(HOSTILE),),
         dependencies={HOSTILE: HOSTILE},
     )
     lines = [text for text, _ in problem_lines(found)]
     lines += [listed_line(found), listed_line(UnloadableProblem(tmp_path / HOSTILE, HOSTILE))]
-    lines += written_lines(tmp_path / HOSTILE, named=True)
+    lines += next_commands(tmp_path / HOSTILE, named=True).values()
     assert all(line.isprintable() for line in lines)
 
 

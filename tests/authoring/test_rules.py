@@ -40,7 +40,7 @@ def checked(bench: Callable[..., Workbench], rule: str, which: str, tmp_path: Pa
     try:
         tried = bench(own["both"], own[which], **own["effort"])
     except ConfigError as error:
-        return config_report(tmp_path / "shout", error)
+        return config_report(error)
     report = check_step(tried, STEP_OF[rule])
     assert report.undone is None
     return report

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from slop_code.authoring.check.steps import STEPS, check_step
 from slop_code.authoring.check.strength.mutant import MutantBudget
@@ -15,7 +16,7 @@ from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.new.scaffold import KINDS, Blueprint, files_of, write_problem
 from slop_code.authoring.problem_folders import environment_for
 from slop_code.errors import UsageError
-from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.config import AssetConfig, CheckpointConfig, MarkerConfig, ProblemConfig
 from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
@@ -55,6 +56,48 @@ def test_a_new_problem_loads_without_warnings(kind, tmp_path):
     assert (problem.name, problem.author, list(problem.warnings)) == ("tally", "Ada", [])
     assert list(problem.checkpoints) == ["checkpoint_1", "checkpoint_2"]
     assert environment_for(problem, None) == load_environment("local")
+
+
+COMMENTED_KEY = re.compile(r"( *)# ([a-z_]+): ")
+
+
+def commented_keys(config: str) -> list[str]:
+    return [line for line in config.splitlines() if COMMENTED_KEY.match(line)]
+
+
+def uncommented(config: str, *lines: str) -> str:
+    return "".join(
+        (COMMENTED_KEY.sub(r"\1\2: ", line) if line in lines else line) + "\n" for line in config.splitlines()
+    )
+
+
+def load_config(text: str, folder: Path) -> ProblemConfig:
+    (folder / "config.yaml").write_text(text, encoding="utf-8")
+    return ProblemConfig.from_yaml(folder)
+
+
+@ALL
+def test_each_commented_key_loads_when_it_is_uncommented(kind, tmp_path):
+    folder = write_problem(Blueprint("tally", kind), tmp_path)
+    config = (folder / "config.yaml").read_text(encoding="utf-8")
+    plain = load_config(config, folder)
+    for line in commented_keys(config):
+        indent, key = COMMENTED_KEY.match(line).groups()
+        loaded = load_config(uncommented(config, line), folder)
+        with_key, without_key = (one.checkpoint(2) if indent else one for one in (loaded, plain))
+        assert (key in with_key.model_fields_set, list(loaded.warnings)) == (True, []), line
+        assert getattr(with_key, key) != getattr(without_key, key), line
+        assert line.strip().count(" # ") == 1, f"no comment that explains the key: {line}"
+
+
+@ALL
+def test_the_configuration_shows_every_key_of_the_models(kind):
+    config = files_of(Blueprint("tally", kind))["config.yaml"]
+    keys = yaml.safe_load(uncommented(config, *commented_keys(config)))
+    assert set(keys) == set(ProblemConfig.model_fields)
+    assert set(keys["checkpoints"]["checkpoint_2"]) == set(CheckpointConfig.model_fields)
+    assert [set(marker) for marker in keys["markers"].values()] == [set(MarkerConfig.model_fields)]
+    assert [set(asset) for asset in keys["static_assets"].values()] == [set(AssetConfig.model_fields)]
 
 
 @pytest.mark.parametrize("text", ["yes", "1", "1e3", "null", "x" * 100, "a.b", "A-b_c"])

@@ -101,6 +101,53 @@ def test_one_finding_for_all_that_came_along_with_a_folder(tmp_path):
     assert (finding.severity, finding.test) == (Severity.WARNING, "test_checkpoint_1.py::test_x")
 
 
+HEAD = "checkpoint_1: besides its own files the submission is shown"
+BY_TEST = "passed by test_checkpoint_1.py::test_x"
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        ({}, [f"{HEAD} no files"]),
+        ({"shown": ["c/in.txt"], "handed": ["c/in.txt"]}, [f"{HEAD} 1 file", f"  tests/c/in.txt: {BY_TEST}"]),
+        (
+            {"shown": ["assets/units", "c/in.txt"], "handed": ["assets/units"]},
+            [f"{HEAD} 2 files", "  assets/units: static_assets", "  tests/c/in.txt: visible"],
+        ),
+        (
+            {"shown": ["c/in.txt", "c/z.out"], "handed": ["c"]},
+            [
+                f"{HEAD} 2 files, 1 of them by name an expected output",
+                f"  tests/c/z.out: with the folder tests/c, {BY_TEST}",
+                f"  tests/c/in.txt: with the folder tests/c, {BY_TEST}",
+            ],
+        ),
+        (
+            {"shown": ["a"], "copied": ["a", "b"]},
+            [f"{HEAD} 2 files", "  tests/a: visible", "  tests/b: copied by test_checkpoint_1.py::test_x"],
+        ),
+        ({"shown": ["a\x1b[31m\nb"]}, [f"{HEAD} 1 file", "  tests/a\\x1b[31m b: visible"]),
+    ],
+    ids=["none", "passed", "config", "folder", "copied", "control characters"],
+)
+def test_shown_files_are_named_with_their_way(what, lines):
+    assert list(secrecy_step.shown_lines("checkpoint_1", showing(**what))) == lines
+
+
+def test_the_list_of_shown_files_has_an_end_and_begins_with_expected_outputs():
+    lines = list(secrecy_step.shown_lines("checkpoint_1", showing([*map(str, range(30)), "z/expected.txt"])))
+    assert (len(lines), lines[1], lines[-1]) == (
+        22,
+        "  tests/z/expected.txt: visible",
+        "  and 11 more; --json names them",
+    )
+
+
+def test_code_outside_of_tests_is_no_test():
+    files = ShownFiles(("a",), {"a": ""}, frozenset(), {})
+    assert list(secrecy_step.shown_lines("c", files))[1] == "  tests/a: passed by code outside of tests"
+
+
 @pytest.mark.parametrize(
     ("prior", "chosen"), [([True, True, True], [3]), ([True, False, True], [3]), ([True, True, False], [2, 3])]
 )

@@ -23,6 +23,7 @@ from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
 from tests.plugin_packages import install_package
+from tests.reporting.html_runs import data_of
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 TESTS = {
@@ -141,6 +142,49 @@ def test_the_exit_status_of_up_to_date_results_follows_the_policy(folder, slop_c
     assert everything(folder / "good" / "words") == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["good"], "· nothing to do: 2 up to date\n"),
+        (["good", "poor"], "· nothing to do: 4 up to date\n"),
+        (["good", "--json"], "· nothing to do: 2 up to date\n"),
+        (["good", "--dry-run"], None),
+    ],
+)
+def test_up_to_date_runs_say_that_nothing_is_to_do(folder, slop_code, arguments, line):
+    err = slop_code("eval", *arguments)[2]
+    assert line in err if line else "nothing to do" not in err
+    assert "nothing to do" not in slop_code("-q", "eval", *arguments)[2]
+
+
+def test_the_report_of_up_to_date_runs_is_that_of_the_stored_results(folder, slop_code):
+    status, _, err = slop_code("eval", "good", "poor", "--report", "live.html")
+    assert status == 1
+    assert f"written, and kept current until the end: {(folder / 'live.html').as_uri()}" in err
+    assert slop_code("report", "good", "poor", "-o", "stored.html")[0] == 0
+    assert data_of(folder / "live.html") == data_of(folder / "stored.html")
+    assert slop_code("-q", "eval-problem", "poor/words", "--report", "live.html")[0] == 1
+    assert data_of(folder / "live.html")["live"] is None
+
+
+def test_a_report_that_cannot_be_written_changes_no_exit_status(folder, slop_code):
+    name = "x" * 250  # there is no room for the name of the temporary file
+    status, out, err = slop_code("eval", "good", "--report", name)
+    assert (status, "PASSED (all-cases)" in out) == (0, True)
+    assert err.count(f"warning: the report cannot be written: {name}") == 1
+    assert "kept current" not in err
+
+
+def test_a_wrong_path_of_a_report_is_refused_before_anything_is_evaluated(folder, slop_code):
+    (folder / "file").write_text("no folder")
+    before = everything(folder)
+    for path, reason in [("file/live.html", "file is not a folder"), ("x" * 300, "File name too long")]:
+        status, out, err = slop_code("eval", "good", "--overwrite", "--report", path)
+        assert (status, out) == (2, "")
+        assert f"{reason}; give another path with --report" in err
+    assert everything(folder) == before
+
+
 def test_json_is_the_summary(folder, slop_code):
     status, out, _ = slop_code("eval", "poor", "--json")
     assert status == 1
@@ -254,7 +298,7 @@ def test_a_probable_mistake_is_one_warning(folder, slop_code, options):
 def test_a_shard_compares_nothing_and_estimates_nothing(folder, slop_code):
     status, out, _ = slop_code("eval", "good", "poor", "--shard", "1/2")
     assert status == 0
-    assert "broke -, repaired -" in out
+    assert "broke -, recovered -" in out
     assert "pass@" not in out
     assert json.loads(slop_code("eval", "good", "poor", "--shard", "1/2", "--json")[1])["samples"] is None
     assert slop_code("eval", "good", "--shard", "3/3")[:2] == (0, "nothing in this shard\n")
@@ -373,7 +417,7 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["eval", "empty"], "empty: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
         (["merge", "good", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
         (["eval", "good", "good"], "given twice"),
-        (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; there is words"),
+        (["eval", "good", "--problem", "wrods"], "no problem 'wrods' in good; did you mean 'words'?"),
         (["eval", "good/words/checkpoint_1/snapshot"], "lies in a snapshot, where nothing is ever written"),
         (["eval-problem", "good/words/checkpoint_1/snapshot", "-p", "words"], "lies in a snapshot"),
         (["merge", "good/words/checkpoint_1/snapshot"], "lies in a snapshot"),
@@ -392,7 +436,10 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["eval", "good", "--executor", "nothing"], "no executor 'nothing'"),
         (["eval", "good", "--ray-address", "x"], "the executor threads uses this machine alone"),
         (["eval-problem", "good/words", "-p", "nothing"], "no problem 'nothing'"),
-        (["eval-problem", "good"], "no problem 'good'"),
+        (
+            ["eval-problem", "good"],
+            "expected <checkpoint>/snapshot; this is a run: evaluate it with",
+        ),
         (["eval-problem", "nowhere"], "nowhere: there is no such folder"),
         (["eval-problem", "nowhere", "-p", "words"], "nowhere: there is no such folder"),
         (["merge", "nowhere"], "nowhere: there is no such folder"),
@@ -527,7 +574,7 @@ def files_of(folder):
             1,
             ["poor/words/checkpoint_1: PART ONLY, no verdict: 1 of 1 chosen tests passed, 0 left out",
              "poor/words/checkpoint_2: PART ONLY, no verdict: 0 of 1 chosen tests passed, 1 left out",
-             "  FAILED Core test_checkpoint_2.py::test_two_words"],
+             "  FAILED Core test_checkpoint_2.py::test_two_words: assert '\\n' == 'ABC DEF\\n'"],
         ),
         (
             ["eval", "good", "--test", "test_checkpoint_2.py::test_two_words"],

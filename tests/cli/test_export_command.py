@@ -109,7 +109,10 @@ def test_a_file_is_whole_or_not_there(stored, slop_code, tmp_path, bring):
     file = tmp_path / "results"
     file.write_text("before")
     status, _, complaint = slop_code("export", stored(), "--format", "lines", "-o", file)
-    assert (status, complaint) == (3, f"slop-code: {file}: No space left on device\n")
+    assert (status, complaint) == (
+        3,
+        f"slop-code: {file}: No space left on device; the disk is full: free space there\n",
+    )
     assert file.read_text() == "before"
     assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 

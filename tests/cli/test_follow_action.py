@@ -39,8 +39,14 @@ def follow(followed, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["monday", "--stop-at", "core"], "--stop-at and --report need --follow"),
-        (["monday", "--report", "r.html"], "--stop-at and --report need --follow"),
+        (["monday", "--stop-at", "core"], "--stop-at needs --follow"),
+        (["monday", "--report", "r.html", "--dry-run"], "--report cannot be used with --dry-run or a selection"),
+        (["monday", "--report", "r.html", "-k", "x"], "--report cannot be used with --dry-run or a selection"),
+        (["monday", "--report", "monday"], "a folder; give the name of a file with --report"),
+        (
+            ["monday", "--report", "problems/words/tests/test_checkpoint_1.py"],
+            "no page that slop-code wrote; remove it, or use",
+        ),
         (["monday", "tuesday", "--follow"], "--follow takes one RUN_DIR"),
         (["monday", "--follow", "--dry-run"], "--follow cannot be used with --dry-run"),
         (["monday", "--follow", "--shard", "1/2"], "--follow cannot be used with"),

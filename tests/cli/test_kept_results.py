@@ -73,8 +73,8 @@ def test_a_run_whose_problem_is_gone_keeps_its_results(world, evaluated, slop_co
     reason = f"{world.problems}: the folder of problems of the last evaluation is gone; give --problems-dir"
     assert (status, before) == (3, (evaluated / "words/.slop-code/origin.json").read_text())
     assert out.splitlines()[-5:] == [
-        "checkpoint words/checkpoint_1: PASSED (not looked at again), core 2/2, broke -, repaired -, 1.5 s",
-        "checkpoint words/checkpoint_2: PASSED (not looked at again), core 2/2, broke 0, repaired 0, 1.5 s",
+        "checkpoint words/checkpoint_1: PASSED (not looked at again), core 2/2, broke -, recovered -, 1.5 s",
+        "checkpoint words/checkpoint_2: PASSED (not looked at again), core 2/2, broke 0, recovered 0, 1.5 s",
         f"not looked at again monday/words/checkpoint_1, monday/words/checkpoint_2: {reason}",
         "rates: strict 2 of 2 solved (mean 100%), isolated 2 of 2 solved (mean 100%), core 2 of 2 solved (mean 100%)",
         "NOT LOOKED AT AGAIN: 2 of 2 checkpoints passed (all-cases); 2 of 2 checkpoints keep their last result",
@@ -96,7 +96,10 @@ def test_a_run_whose_problem_is_gone_keeps_its_results(world, evaluated, slop_co
         (["eval", "monday", "--problems-dir", "nosuch"], "nosuch: there is no such folder of problems"),
         (["eval", "problems"], "problems: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"),
         (["eval-problem", "problems/words"], "problems/words: nothing to evaluate; expected"),
-        (["eval", "monday/words"], "for the folder of a problem use `slop-code eval-problem monday/words`, or give"),
+        (
+            ["eval", "monday/words"],
+            "this is a problem of a run: evaluate it with `slop-code eval-problem monday/words`, or give",
+        ),
     ],
 )
 def test_a_wrong_folder_is_wrong_use_and_nothing_is_written(

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import platform
-import pty
 import shlex
 import shutil
 import subprocess
@@ -20,8 +19,8 @@ from slop_code import __version__
 from slop_code.cli.main import parser, run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.execution.environment import load_environment
+from tests.terminal import SLOP_CODE, on_a_terminal
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 TESTS = {
     "test_checkpoint_1.py": """
         import pytest
@@ -167,10 +166,14 @@ def test_verbose_is_taken_before_and_after_the_command(arguments, verbose):
 @pytest.mark.parametrize(
     ("arguments", "program", "unknown"),
     [
-        (["report", "run", "--pass-polcy", "any"], "slop-code report", "--pass-polcy any; was '--pass-policy' meant?"),
-        (["report", "run", "--pass-polcy=any"], "slop-code report", "--pass-polcy=any; was '--pass-policy' meant?"),
+        (
+            ["report", "run", "--pass-polcy", "any"],
+            "slop-code report",
+            "--pass-polcy any; did you mean '--pass-policy'?",
+        ),
+        (["report", "run", "--pass-polcy=any"], "slop-code report", "--pass-polcy=any; did you mean '--pass-policy'?"),
         (["cache", "warm", "--zzz"], "slop-code cache warm", "--zzz"),
-        (["--versoin"], "slop-code", "--versoin; was '--version' meant?"),
+        (["--versoin"], "slop-code", "--versoin; did you mean '--version'?"),
     ],
 )
 def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknown, in_this_process):
@@ -178,6 +181,31 @@ def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknow
     assert (status, shown) == (2, "")
     assert error.startswith(f"usage: {program} [-h]")
     assert error.endswith(f"\n{program}: error: unrecognized arguments: {unknown}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evla", "run"], "argument COMMAND: invalid choice: 'evla'; did you mean 'eval'?"),
+        (["problems", "chekc"], "argument COMMAND: invalid choice: 'chekc'; did you mean 'check'?"),
+        (["check", "larder"], "argument COMMAND: invalid choice: 'check'; did you mean 'problems check'?"),
+        (["warm"], "argument COMMAND: invalid choice: 'warm'; did you mean 'cache warm'?"),
+        (["cache", "zzz"], "argument COMMAND: invalid choice: 'zzz'; there are warm, info, prune"),
+        (
+            ["e\x1b[2J"],
+            "argument COMMAND: invalid choice: 'e\\x1b[2J'; there are eval, eval-problem, merge, eval-snapshot, ",
+        ),
+        (["leaderboard", "x", "--format", "jsn"], "argument --format: invalid choice: 'jsn'; did you mean 'json'?"),
+        (["export", "x", "--fromat", "csv"], "required: --format; unknown option '--fromat'; did you mean '--format'?"),
+        (["eval", "--dry-rn"], "required: RUN_DIR; unknown option '--dry-rn'; did you mean '--dry-run'?"),
+        (["report", "x", "--pass-policy", "al-cases"], "no policy 'al-cases'; did you mean 'all-cases'?"),
+    ],
+)
+def test_an_unknown_word_names_the_near_one(arguments, message, in_this_process):
+    status, shown, error = in_this_process(*arguments)
+    assert (status, shown) == (2, "")
+    assert message in error.splitlines()[-1]
+    assert "\x1b" not in error
 
 
 @pytest.mark.parametrize("verbose", [True, False])
@@ -285,11 +313,29 @@ class TestEvalSnapshot:
 
     def test_a_failure_says_what_was_run_expected_and_found(self, boxes, problem, poor):
         done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)
-        assert "FAILED Core test_checkpoint_1.py::test_upper" in done.stdout
-        assert "FAILED Error test_checkpoint_1.py::test_no_word" in done.stdout
-        assert "ran: ['slop-run', 'main.py'], expected: 2, found: 0" in done.stdout
-        assert "\\x1b]0;owned\\x07" in done.stdout
+        assert "FAILED Core test_checkpoint_1.py::test_upper: assert 'ABC \\x1b]0;owned\\x07" in done.stdout
+        error = "FAILED Error test_checkpoint_1.py::test_no_word"
+        assert f"\n{error}: expected exit status 2, found exit status 0\n" in done.stdout
+        assert "a test in full: slop-code show TEST\nNOT PASSED" in done.stdout
+        in_full = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1, "-v").stdout
+        assert f"\n{error}\n" in in_full
+        assert "ran: ['slop-run', 'main.py'], expected: 2, found: 0" in in_full
+        assert "\\x1b]0;owned\\x07" in in_full
         assert done.stdout.startswith("words checkpoint_1\n  core: 0/1\n  error: 0/1\n")
+
+    def test_without_an_output_folder_the_last_result_is_for_show(self, boxes, problem, poor, tmp_path):
+        """`rerun`, which it names, finds the problem and the snapshot."""
+        arguments = ("eval-snapshot", poor, "-p", problem.path, "-c", 1)
+        assert "nothing is stored" not in slop_code(*arguments, "-o", tmp_path).stderr
+        assert "nothing is stored" not in slop_code("-q", *arguments, "--json").stderr
+        kept = "nothing is stored without -o OUT; slop-code show shows this result until the next one"
+        assert kept in slop_code(*arguments, "--json").stderr
+        shown = slop_code("show")
+        assert shown.stdout.splitlines()[-1] == "NOT PASSED (all-cases): 0 of 2 tests passed"
+        command = slop_code("show", "test_upper").stdout.splitlines()[-1]
+        assert command.startswith("again: slop-code rerun ")
+        again = slop_code(*shlex.split(command)[2:])
+        assert (again.returncode, "failed before, failed now" in again.stdout) == (0, True), again.stderr
 
     def test_every_step_and_test_when_asked_for(self, boxes, problem, good):
         done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-v")
@@ -297,28 +343,24 @@ class TestEvalSnapshot:
         assert "PASSED Core test_checkpoint_1.py::test_upper" in done.stdout
 
     def test_on_a_terminal(self, boxes, problem, poor):
-        ours, theirs = pty.openpty()
-        argv = [SLOP_CODE, "eval-snapshot", poor, "-p", problem.path, "-c", "1"]
-        environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
-        environment.pop("NO_COLOR", None)
-        with subprocess.Popen(argv, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
-            os.close(theirs)
-            shown = b""
-            try:
-                while block := os.read(ours, 65536):
-                    shown += block
-            except OSError:
-                pass  # that is how the end of a terminal is told
-            finally:
-                os.close(ours)
-        assert process.returncode == 1
-        text = shown.decode()
+        text = on_a_terminal("eval-snapshot", poor, "-p", problem.path, "-c", 1, statuses=(1,))
         assert "┃" in text
         assert "Core" in text
         assert "\x1b[1mwords checkpoint_1\x1b[0m" in text
         assert "· running 2 tests" in text
         assert "\x1b]0;owned" not in text
         assert "\\x1b]0;owned\\x07" in text
+
+    def test_a_run_in_place_of_a_submission_is_a_warning_and_has_a_verdict(self, cache, problem, tmp_path):
+        snapshot = tmp_path / "run/words/checkpoint_1/snapshot"
+        snapshot.mkdir(parents=True)
+        arguments = ("eval-snapshot", tmp_path / "run", "-p", problem.path, "-c", "1")
+        warning = f"evaluated as a submission; this is a run: evaluate it with `slop-code eval {tmp_path}/run`"
+        done = slop_code(*arguments)
+        assert (done.returncode, warning in done.stderr) == (1, True)
+        environment = tmp_path / "builds.yaml"
+        environment.write_text('type: local\nsetup: {commands: ["touch main.py"]}\n')
+        assert warning not in slop_code(*arguments, "-e", environment).stderr
 
     def test_the_printed_command_runs_by_hand(self, cache, problem, good, tmp_path):
         done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 2, "--print-command", "-k", "not no_word")
@@ -384,7 +426,8 @@ class TestEvalSnapshot:
     def test_a_sandbox_that_is_not_there(self, problem, good):
         done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-e", "docker-python3.12-uv")
         assert done.returncode == 3
-        assert "docker" in done.stdout + done.stderr
+        said = done.stdout + done.stderr
+        assert "docker" in said or "cannot be pulled" in said
 
 
 @pytest.mark.e2e

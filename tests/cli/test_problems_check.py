@@ -77,7 +77,7 @@ def check(problem, capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--step", "taste"], "no step 'taste'; choose from layout, reference"),
+        (["--step", "taste"], "no step 'taste'; there are layout, reference"),
         (["--step", "layout", "--skip", "layout"], "no step is left"),
         (["--step", "layout", "--quarantine"], "--quarantine needs the step stability"),
         (["elsewhere"], "elsewhere: no such folder"),
@@ -126,7 +126,9 @@ def test_findings_are_printed_with_location_and_fix(check):
     [line_of_finding] = [line for line in lines if line.endswith("[fixed-sleep]")]
     assert line_of_finding.startswith("tests/test_checkpoint_1.py:5: warning: ")
     assert lines[lines.index(line_of_finding) + 1].startswith("    fix: ")
-    assert lines[-1] == "1 problem: 1 warning"
+    assert lines[-2] == "1 problem: 1 warning"
+    assert lines[-1].startswith("next: fix or allow the warning of ")
+    assert lines[-1].endswith("; then slop-code problems check .")
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [("note", 1), ("warning", 1), ("error", 0)])
@@ -172,7 +174,8 @@ def test_a_configuration_that_does_not_load_is_a_finding(check, problem):
     assert "config.yaml" in out
     assert out.splitlines()[0].endswith(", environment not known)")
     assert "  reference  NOT DONE: config.yaml is invalid; fix that first\n" in out
-    assert out.splitlines()[-1] == "1 problem: 1 error; 6 steps NOT DONE"
+    assert out.splitlines()[-2] == "1 problem: 1 error; 6 steps NOT DONE"
+    assert out.splitlines()[-1].startswith("next: fix the error of ")
     [about] = json.loads(check("--json")[1])["problems"]
     assert (about["environment"], {step["blocked"] for step in about["steps"][1:]}) == (
         None,
@@ -188,7 +191,8 @@ def test_a_step_that_cannot_be_done(check, problem):
     assert status == 3
     assert "[fixed-sleep]" in out
     assert "  reference  NOT DONE: " in out
-    assert out.splitlines()[-1].endswith("; 1 step NOT DONE")
+    assert out.splitlines()[-2].endswith("; 1 step NOT DONE")
+    assert out.splitlines()[-1].startswith("next: slop-code doctor, as this machine could not do the step reference; ")
 
 
 def test_an_environment_of_its_own_that_does_not_load(check, problem):

@@ -23,7 +23,7 @@ def stored(tmp_path, monkeypatch):
     [
         (["test_shouts_two", "-o", "out"], "-o cannot be used with TEST"),
         (["test_keeps"], "2 tests have 'test_keeps' in their names"),
-        (["test_syas"], "no test has 'test_syas' in its name; was test_says or "),
+        (["test_syas"], "no test has 'test_syas' in its name; did you mean test_says or "),
         (
             ["--snapshot", "stored", "-o", "stored/../stored"],
             "a stored result or a submission lies there; give another folder",

@@ -60,7 +60,7 @@ def test_show_says_what_is_not_recorded_and_what_the_agent_used(theirs, slop_cod
         "from example; "
         "cost $0.81, 2.7k output tokens, 3 min 30 s",
     ]
-    assert "ERROR Error test_checkpoint_3.py::test_audits: AssertionError" in out
+    assert "ERROR Error test_checkpoint_3.py::test_audits: assert 'wrong" in out
     assert f"warning: {FACTS_NOT_RECORDED}" in out
     _, test, _ = slop_code("show", theirs / "ledger/checkpoint_3", "test_closes")
     assert "assert 'wrong" in test

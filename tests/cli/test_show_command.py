@@ -1,13 +1,20 @@
 """`slop-code show` over results that were made by hand."""
 
 import json
+import os
+import re
+import resource
 import shlex
 
 import pytest
 
 from slop_code.cli.main import run
+from slop_code.evaluation import PytestRunner
 from slop_code.evaluation.report import CorrectnessResults
-from tests.factories import result
+from slop_code.evaluation.result_files.last_result import keep_last_result
+from slop_code.evaluation.result_files.origin import Origin, stored_origin
+from slop_code.execution.cache import Cache
+from tests.factories import LOCAL, problem, result
 
 HOSTILE = "\x1b]0;owned\x07\x9b31m[red]\r\u202e"
 MESSAGE = "\n".join([*map(str, range(100)), "E   assert 1 == 2"])
@@ -173,3 +180,99 @@ def test_nothing_reaches_the_terminal_as_a_command(folder, show, options):
     assert status == 0
     assert not set(shown) & set("\x1b\x07\x9b\r\u202e")
     assert "[red]" in shown
+
+
+@pytest.fixture
+def last(tmp_path, monkeypatch):
+    """`last()` keeps a result as that of the last eval-snapshot."""
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "snapshot").mkdir()
+    runner = PytestRunner(problem(), "checkpoint_1", LOCAL, tmp_path / "snapshot", cache=Cache.at(tmp_path / "cache"))
+    return lambda **fields: keep_last_result(results(**fields), runner, None)
+
+
+def test_without_a_path_the_last_result_is_shown(last, show, tmp_path):
+    assert last()
+    assert last(problem_name="later")
+    status, shown, notes = show()
+    assert status == 0
+    assert shown.startswith("later checkpoint_1\n")
+    assert "\na test in full: slop-code show TEST\n" in shown
+    assert re.search(
+        rf"last result of eval-snapshot without -o, of 2[-0-9]+ [0-9:]+: {tmp_path}/snapshot$", notes, re.M
+    )
+    assert [path.name for path in (tmp_path / "cache/last").glob("[!.]*")] == ["evaluation.json"]
+    assert json.loads(show("--json")[1])["problem_name"] == "later"
+
+
+def test_the_last_result_is_replaced_with_its_origin(last, tmp_path):
+    """Whatever an evaluation at the same time, or one that was killed, left in its folder."""
+    stale = tmp_path / "cache/last/.slop-code"
+    Origin(problem=str(tmp_path), snapshot=str(tmp_path / "other")).keep(tmp_path)
+    stale.parent.mkdir(parents=True)
+    stale.symlink_to(tmp_path / ".slop-code")
+    assert last()
+    assert stored_origin(stale.parent).snapshot == str(tmp_path / "snapshot")
+    assert stored_origin(tmp_path).snapshot == str(tmp_path / "other")
+    assert list((tmp_path / "cache/sessions").iterdir()) == []
+
+
+def test_a_link_in_place_of_the_last_result_is_not_followed(last, show, folder, tmp_path):
+    before = (folder / "evaluation.json").read_bytes()
+    (tmp_path / "cache").mkdir(exist_ok=True)
+    (tmp_path / "cache/last").symlink_to(folder)
+    assert last(problem_name="later")
+    assert show()[1].startswith("later checkpoint_1\n")
+    assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("evaluation.json", before)]
+
+
+def test_an_impossible_date_of_the_last_result_is_not_shown(last, show, tmp_path):
+    last()
+    try:
+        os.utime(tmp_path / "cache/last/evaluation.json", (999999999999, 999999999999))
+    except OSError:
+        pytest.skip("this file system has no such dates")
+    status, _, notes = show()
+    assert status == 0
+    if os.stat(tmp_path / "cache/last/evaluation.json").st_mtime == 999999999999:
+        assert ", of an unknown date: " in notes
+
+
+def test_a_result_that_cannot_be_kept_leaves_no_older_one(last, show):
+    assert last()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        assert not last(problem_name="later")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "no result is kept yet" in show()[2]
+
+
+def test_one_word_names_a_test_of_the_last_result_unless_it_is_a_path(last, show, folder):
+    last()
+    assert show("test_a[2]")[1].startswith("FAILED Core test_checkpoint_1.py::test_a[2]\n")
+    status, _, message = show("test_many")
+    assert (status, "30 tests have 'test_many' in their names" in message) == (2, True)
+    (folder.parents[2] / "test_a[2]").mkdir()
+    assert "test_a[2]: no evaluation.json there" in show("test_a[2]")[2]
+
+
+def test_without_a_last_result_it_says_what_to_do(last, show, tmp_path):
+    status, _, message = show()
+    assert status == 2
+    assert "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot" in message
+    assert "test_a: no evaluation.json there" in show("test_a")[2]
+    last()
+    (tmp_path / "cache/last/evaluation.json").write_text("{")
+    assert "cache/last/evaluation.json" in show()[2]
+    assert run(["cache", "prune", "--all", "--docker", "no-such-engine"]) == 0
+    assert "no result is kept yet" in show()[2]
+
+
+def test_a_cache_that_cannot_be_written_keeps_no_result(last, tmp_path):
+    assert last()
+    (tmp_path / "cache/.last.lock").unlink()
+    (tmp_path / "cache/.last.lock").mkdir()
+    assert not last()

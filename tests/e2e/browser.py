@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slop_code.reporting.html.run_page import write_report
+from slop_code.runs.read_results import read_runs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -52,7 +55,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """`visit(file, "#fragment", width=360, color_scheme="dark")`: opened from disk, in a context of its own."""
+    """`visit(file, "#fragment", width=360, color_scheme="dark")`: opened from disk, in a context of its own.
+
+    `clock`: seconds since the epoch at which the clock of the page stands still until the test moves it.
+    """
     with visits(browser) as go:
         yield go
 
@@ -63,7 +69,15 @@ def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
     asked: list[str] = []
     errors: list[str] = []
 
-    def go(file: Path, fragment: str = "", *, width: int = 1280, height: int = 900, **options: Any) -> Page:
+    def go(
+        file: Path,
+        fragment: str = "",
+        *,
+        width: int = 1280,
+        height: int = 900,
+        clock: float | None = None,
+        **options: Any,
+    ) -> Page:
         context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
         contexts.callback(context.close)
         context.set_default_timeout(PATIENCE_MS)
@@ -71,6 +85,9 @@ def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
         context.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
         context.on("weberror", lambda thrown: errors.append(str(thrown.error)))
         page = context.new_page()
+        if clock is not None:
+            page.clock.install(time=clock - 1)
+            page.clock.pause_at(clock)
         opened.add(file.resolve().as_uri())
         page.goto(file.resolve().as_uri() + fragment)
         return page
@@ -80,6 +97,15 @@ def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
     strange = [url for url in asked if url.partition("#")[0] not in opened and not url.startswith("data:")]
     assert not strange, strange
     assert not errors, errors
+
+
+def visit_report(visit: Callable[..., Page], run: Path, fragment: str = "", **options: Any) -> Page:
+    """The report of a run, written beside it and opened."""
+    report = run.parent / "report.html"
+    write_report(read_runs([run]), [], report)
+    page = visit(report, fragment, **options)
+    page.get_by_role("heading", level=2).first.wait_for()
+    return page
 
 
 @pytest.fixture

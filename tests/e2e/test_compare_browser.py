@@ -86,6 +86,36 @@ def test_the_comparison_shows_its_verdict_and_counts(page_file, opened, picture)
     picture(page, "overview", whole=True)
 
 
+def test_the_policy_recolours_without_a_reload(page_file, opened, picture):
+    page = opened(page_file)
+    page.evaluate("window.kept = 1")
+    verdict = "other passes as many checkpoints as base (any-case): gained 1 test, lost 3"
+    page.get_by_label("Policy").select_option("any-case")
+    page.get_by_text(verdict).wait_for()
+    first = page.get_by_role("region", name="Checkpoints").get_by_role("row").filter(has_text="checkpoint_1")
+    assert "not passed" not in first.inner_text()
+    picture(page, "policy", whole=True)
+    page.get_by_role("link", name="gained at words checkpoint_1").click()
+    page.get_by_text("1 of 5 tests shown").first.wait_for()
+    assert page.get_by_text(verdict).is_visible()
+    assert page.evaluate("window.kept") == 1
+    page.reload()
+    page.get_by_text(verdict).wait_for()
+    assert page.get_by_label("Policy").input_value() == "any-case"
+
+
+@pytest.mark.parametrize("width", [1400, *in_proof(390)])
+def test_the_side_with_texts_has_the_whole_width(page_file, opened, picture, width):
+    page = opened(page_file, width=width)
+    dialog = open_test(page, "test_worse")
+    sides = dialog.locator(".sides > section")
+    boxes = [side.bounding_box() for side in sides.all()]
+    assert boxes[1]["width"] == boxes[0]["width"] > 0.85 * dialog.bounding_box()["width"]
+    assert boxes[0]["height"] < 120
+    assert "passed" in sides.first.inner_text()
+    picture(page, f"one-side-{width}")
+
+
 def test_a_count_leads_to_its_tests(page_file, opened):
     page = opened(page_file)
     page.get_by_role("link", name="gained at words checkpoint_1").click()
@@ -110,14 +140,17 @@ def test_text_filter_by_keyboard(page_file, opened):
     assert names(page) == ["test_worse"]
     assert page.get_by_label("Name").evaluate("e => e === document.activeElement")
     page.get_by_label("Name").fill("no such test")
-    assert page.get_by_text("No test matches the filter.").is_visible()
+    assert page.get_by_text("No tests match.").is_visible()
+    page.get_by_role("button", name="Clear filters").click()
+    page.get_by_text("4 of 5 tests shown").first.wait_for()
 
 
 def test_both_sides_of_a_test(page_file, opened, picture):
     page = opened(page_file)
     dialog = open_test(page, "test_odd")
     assert dialog.get_by_role("heading", level=3).all_inner_texts() == ["base", "other"]
-    failure = dialog.get_by_role("region", name="Failure: other")
+    dialog.get_by_text("Output of pytest").click()
+    failure = dialog.get_by_role("region", name="Output of pytest: other")
     assert "</script><script>window.pwned=1</script>" in failure.inner_text()
     assert failure.locator(".less").inner_text() == "E         - one"
     both = dialog.get_by_role("region", name="Expected and found: other")

@@ -171,6 +171,7 @@ def test_a_snapshot_that_changes_after_its_evaluation_is_evaluated_again(sums, a
     assert result(agent.run, 1).provenance.digests.submission != first
 
 
+@pytest.mark.proof
 def test_killed_and_started_again_it_loses_nothing(sums, agent, follow, staying):
     evaluator = follow()
     agent.snapshot(1, sums.main("kept"))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import in_proof
+
 pytestmark = pytest.mark.e2e
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
@@ -164,7 +166,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = "a thread that keeps pytest from its end"
+
+
+@pytest.mark.parametrize("name", [*(name for name in CASES if name != LONG), *in_proof(LONG)])
 def test_a_hanging_test_is_named_and_its_processes_are_gone(make_problem, make_submission, evaluate, token, name):
     tests, config, statuses, message, reason = CASES[name]
     problem = make_problem(with_token(tests, token), config=config)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
-import select
 import shutil
 import subprocess
 import unicodedata
@@ -19,6 +17,7 @@ import pytest
 from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
 from tests.marks import in_proof
+from tests.terminal import on_a_terminal
 
 pytestmark = pytest.mark.e2e
 
@@ -134,31 +133,9 @@ def run(request, runs_folder):
     return runs_folder / request.param
 
 
-def on_a_terminal(*arguments, cwd, statuses=(0,)):
-    """All that it writes to a terminal, colours and all."""
-    ours, theirs = os.openpty()
-    try:
-        process = subprocess.Popen(
-            [SLOP_CODE, *map(str, arguments)],
-            cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"},
-        )  # fmt: skip
-        os.close(theirs)
-        written = b""
-        while select.select([ours], [], [], PATIENCE_S)[0]:
-            try:
-                block = os.read(ours, 65536)
-            except OSError:  # that is how the end of a terminal is told
-                break
-            written += block
-        assert process.wait(PATIENCE_S) in statuses, written
-    finally:
-        os.close(ours)
-    return written.decode()
-
-
 MARKS = "\n\t\u200f\u061c\ufeff"  # a text in Arabic has them, and they turn nothing around
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K")
+"""Styles, and the end of a progress bar, which clears its own line."""
 
 
 def unseen(text, allowed="\n\t"):
@@ -264,7 +241,11 @@ def test_hostile_texts_add_no_elements_to_the_page(runs_folder, run, visit, pict
     before = outline(page)
     assert before.count("TITLE") == 1
     assert {"IMG", "B", "IFRAME"} & set(page.evaluate(SHAPE)) == set()
-    page.get_by_role("rowheader").get_by_role("link").first.click()
+    page.locator(".failure").first.wait_for()
+    shown_first = page.locator("main").inner_text()
+    assert CLOSES in shown_first
+    assert unseen(shown_first, MARKS + "\xa0") == set()
+    page.get_by_role("link", name="in the timeline").first.click()
     rows = page.get_by_role("grid").locator("tbody").get_by_role("rowheader")
     shown = ""
     for number in range(0, rows.count(), 5):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -199,16 +200,52 @@ def test_a_changed_file_runs_the_tests_again(problem, loop):
 
 @pytest.mark.proof
 def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
-    """Live, and nothing of it is a command for the terminal."""
+    """Live, with each failure once, and nothing of it is a command for the terminal."""
     (problem / "tests/test_checkpoint_1.py").write_text(TESTS.partition("def test_stops")[0] + "    assert not text\n")
-    status, said = loop(problem, "--seed", "7", "--busy", "--parallel", "2").end()
+    status, said = loop(problem, "-v", "--seed", "7", "--busy", "--parallel", "2").end()
     assert status == 1
     assert said.count("test session starts") == 2
     live, _, summary = said.partition("core: 1/2\n")
-    assert "assert not" in live
-    assert summary.splitlines() == [
-        "FAILED Core test_checkpoint_1.py::test_prints[\\x1b[31mred]",
-        "NOT PASSED (all-cases): 1 of 2 tests passed",
-    ]
+    assert len(re.findall(r"^E .*assert not", live, re.MULTILINE)) == 1
+    assert "short test summary" not in live
+    assert "test_prints" not in summary
+    assert summary.splitlines()[-1] == "NOT PASSED (all-cases): 1 of 2 tests passed"
     assert "\\x1b[31mred" in said
     assert "\x1b" not in said
+
+
+def test_each_failure_is_one_line_with_its_reason(problem, loop):
+    """Failures with the same reason are together, and pytest's own output is not shown."""
+    same = "".join(f"def test_{name}(run):\n    assert run().stdout == 'hallo\\n'\n\n\n" for name in "abc")
+    odd = "def test_odd():\n    raise ValueError('\x1b[31mred')\n"
+    (problem / "tests/test_checkpoint_1.py").write_text(same + odd)
+    status, said = loop(problem).end()
+    lines = [line for line in said.splitlines() if not line.startswith("· ")]
+    group = lines.index(next(line for line in lines if line.startswith("3 tests: ")))
+    assert [line.split()[-1] for line in lines[group + 1 : group + 4]] == [
+        f"test_checkpoint_1.py::test_{name}" for name in "abc"
+    ]
+    assert lines[group + 4 :] == [
+        "FAILED Core test_checkpoint_1.py::test_odd: ValueError: \\x1b[31mred",
+        "failures in full: -v",
+        "NOT PASSED (all-cases): 0 of 4 tests passed",
+    ]
+    assert (status, said.count("test_odd"), "test session starts" in said) == (1, 1, False)
+
+
+def test_arguments_for_pytest_show_its_own_output(problem, loop):
+    (problem / "tests/test_checkpoint_1.py").write_text("def test_wrong():\n    assert 1 == 2\n")
+    status, said = loop(problem, "--pytest-arg=-l").end()
+    assert (status, said.count("E       assert 1 == 2")) == (1, 1)
+    assert "test session starts" in said
+    assert said.endswith("NOT PASSED (all-cases): 0 of 1 tests passed\n")
+
+
+def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblewrap, make_problem):
+    tests = "def test_good(): print('live')\n\ndef test_bad(): assert False"
+    made = make_problem({"test_checkpoint_1.py": tests}, files={"solutions/checkpoint_1/main.py": ""})
+    argv = [SLOP_CODE, "problems", "run", str(made.path), "--json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    document = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert sorted(test["status"] for test in document["tests"]) == ["failed", "passed"]

@@ -153,6 +153,7 @@ def test_a_failure_leaves_the_earlier_result_in_its_place(sums, fresh_cache, slo
     assert CorrectnessResults.load(run / "sums/checkpoint_1/evaluation.json") == before
 
 
+@pytest.mark.proof
 def test_a_regrade_that_was_killed_loses_nothing_and_is_completed(sums, fresh_cache, slop, problems, staying):
     """The new tests make one submission stay, so that the regrade is killed between two checkpoints."""
     cache = fresh_cache("cache")

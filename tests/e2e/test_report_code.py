@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.run_page import write_report
-from slop_code.runs.read_results import read_runs
-from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.e2e.browser import grave_faults, scrolls_sideways, visit_report
 from tests.factories import case
 from tests.marks import in_proof
 from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots
@@ -29,10 +26,7 @@ def opened(tmp_path, visit):
 
     def make(checkpoints, snapshots, fragment, **options):
         store_snapshots(store(tmp_path / "run", checkpoints), snapshots)
-        write_report(read_runs([tmp_path / "run"]), [PassPolicy.ALL_CASES], tmp_path / "report.html")
-        page = visit(tmp_path / "report.html", fragment, **options)
-        page.get_by_role("heading", level=2).first.wait_for()
-        return page
+        return visit_report(visit, tmp_path / "run", fragment, **options)
 
     return make
 
@@ -47,12 +41,12 @@ def open_test(page, name, checkpoint):
     return dialog
 
 
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", [1400, *in_proof(390)])
 def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
     page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE, width=width)
     dialog = open_test(page, "a", "checkpoint_2")
-    expect(dialog.get_by_role("heading", name="Code changed since checkpoint_1")).to_be_visible()
-    expect(dialog.get_by_text("- only at checkpoint_1, + only here")).to_be_visible()
+    expect(dialog.get_by_role("heading", name="Code changed from checkpoint_1 to checkpoint_2")).to_be_visible()
+    expect(dialog.get_by_text("- only at checkpoint_1, + only at checkpoint_2")).to_be_visible()
     expect(dialog.locator(".code-diff summary")).to_have_text("main.py changed, 2 lines added, 1 line removed")
     region = dialog.get_by_role("region", name="Changes of main.py")
     shown = region.inner_text().split("\n")
@@ -71,10 +65,19 @@ def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
     picture(page, f"diff-{width}")
 
 
-def test_only_where_a_test_broke_there_is_a_diff(opened):
+def test_a_test_that_still_fails_shows_where_it_broke(opened):
+    page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE)
+    dialog = open_test(page, "a", "checkpoint_3")
+    expect(dialog.get_by_text("at words checkpoint_3, still failing since it broke at checkpoint_2")).to_be_visible()
+    expect(dialog.get_by_role("heading", name="Code changed from checkpoint_1 to checkpoint_2")).to_be_visible()
+    expect(dialog.get_by_role("region", name="Changes of main.py")).to_contain_text("-line_20 = 20")
+    dialog.get_by_role("link", name="checkpoint_2").first.click()
+    expect(dialog.get_by_text("at words checkpoint_2, where it broke")).to_be_visible()
+
+
+def test_a_test_that_did_not_break_has_no_diff(opened):
     page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE)
     assert open_test(page, "b", "checkpoint_2").locator(".code-diff").count() == 0
-    assert open_test(page, "a", "checkpoint_3").locator(".code-diff").count() == 0
     summaries = open_test(page, "b", "checkpoint_3").locator(".code-diff summary")
     expect(summaries).to_have_count(2)
     assert summaries.all_inner_texts()[1] == "data.bin added, binary"
@@ -94,28 +97,30 @@ def test_what_is_missing_of_a_diff_is_said(opened):
     expect(dialog.locator(".code-diff summary")).to_have_count(100)
 
 
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("width", [390, *in_proof(1400)])
 def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
     large = {**THIRD, "huge.txt": "x" * (2 << 20)}
     tests = [case("a")]
     page = opened([tests] * 5, [FIRST, SECOND, None, THIRD, large], CHARTS, width=width)
     titles = page.get_by_role("heading", level=3).all_inner_texts()
-    assert titles[3:] == ["Lines", "Lines added and removed", "Churn: lines added and removed, of the lines before"]
-    lines = page.get_by_role("img").nth(3)
-    assert "lines from 41 to 43" in lines.get_attribute("aria-label")
+    both = "Tests that passed, by group, and lines of code"
+    assert titles[0] == both
+    assert titles[3:] == ["Lines added and removed", "Churn: lines added and removed, of the lines before"]
+    lines = page.get_by_role("img").first
+    assert "Core from 100% to 100%; lines of code from 41 to 43" in lines.get_attribute("aria-label")
     page.get_by_text("* Figures of 1 checkpoint are incomplete").click()
     expect(page.get_by_text("1 file too large to count")).to_be_visible()
     shown = {}
-    for title in titles[3:]:
+    for title in (both, *titles[3:]):
         card = page.locator(".card", has=page.get_by_role("heading", name=title, exact=True))
         card.get_by_text("Figures as a table").click()
         shown[title] = [row.split("\t") for row in card.locator("tbody tr").all_inner_texts()]
-    assert shown["Lines"] == [
-        ["checkpoint_1", "41"],
-        ["checkpoint_2", "42"],
-        ["checkpoint_3", "–"],
-        ["checkpoint_4", "43"],
-        ["checkpoint_5 *", "43"],
+    assert shown[both] == [
+        ["checkpoint_1", "100%", "41"],
+        ["checkpoint_2", "100%", "42"],
+        ["checkpoint_3", "100%", "–"],
+        ["checkpoint_4", "100%", "43"],
+        ["checkpoint_5 *", "100%", "43"],
     ]
     assert shown["Lines added and removed"] == [
         ["checkpoint_1", "41", "0"],
@@ -124,7 +129,7 @@ def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
         ["checkpoint_4", "–", "–"],
         ["checkpoint_5 *", "0", "0"],
     ]
-    assert [row[1] for row in shown[titles[5]]] == ["–", "7.3%", "–", "–", "0.0%"]
+    assert [row[1] for row in shown[titles[4]]] == ["–", "7.3%", "–", "–", "0.0%"]
     assert not scrolls_sideways(page)
     assert grave_faults(page) == []
     lines.scroll_into_view_if_needed()
@@ -139,8 +144,8 @@ def test_quality_over_checkpoints_is_shown_with_its_gaps(opened, tmp_path, pictu
         quality(implementation=MEASURED.model_copy(update={"verbosity": number / 10})).save(folder)
     page = opened([[case("a")]] * 3, [FIRST, SECOND, THIRD], CHARTS, width=width)
     titles = page.get_by_role("heading", level=3).all_inner_texts()
-    assert titles[6:] == ["Verbosity and erosion", "Source lines"]
-    chart = page.get_by_role("img").nth(6)
+    assert titles[5:] == ["Verbosity and erosion", "Source lines"]
+    chart = page.get_by_role("img").nth(5)
     assert "verbosity from 10.0% to 30.0%; erosion from 50.0% to 50.0%" in chart.get_attribute("aria-label")
     card = page.locator(".card", has=page.get_by_role("heading", name="Verbosity and erosion", exact=True))
     card.get_by_text("Figures as a table").click()
@@ -155,7 +160,14 @@ def test_quality_over_checkpoints_is_shown_with_its_gaps(opened, tmp_path, pictu
     picture(page, f"quality-{width}", whole=True)
 
 
+def test_few_checkpoints_have_figures_and_no_charts(opened):
+    page = opened([[case("a")]] * 2, [FIRST, SECOND], CHARTS)
+    figures = page.get_by_role("region", name="Figures: Tests that passed, by group, and lines of code")
+    expect(figures.get_by_role("row").last).to_have_text("checkpoint_2100%42")
+    assert page.get_by_role("img").count() == 0
+
+
 def test_without_snapshots_the_code_is_not_recorded(opened):
-    page = opened([[case("a")]], [None], CHARTS)
+    page = opened([[case("a")]] * 3, [None] * 3, CHARTS)
     expect(page.get_by_text("Not recorded: no snapshot lies beside these results.")).to_be_visible()
     assert page.get_by_role("img").count() == 3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,8 @@ def load(folder: Path, **lines: str) -> ProblemConfig:
 def mistakes(folder: Path, **lines: str) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load(folder, **lines)
-    return [line.removeprefix(f"{folder / 'config.yaml'}: ") for line in str(caught.value).splitlines()]
+    prefix = rf"{re.escape(str(folder / 'config.yaml'))}(:\d+)?: "
+    return [re.sub(prefix, "", line) for line in str(caught.value).splitlines()]
 
 
 def test_an_existing_problem_loads_unchanged():
@@ -48,7 +50,7 @@ def test_an_existing_problem_loads_unchanged():
     assert problem.custom_groups == {"slow": GroupType.FUNCTIONALITY}
     assert problem.assets == {"files": EXAMPLE / "assets"}
     assert problem.path == EXAMPLE
-    assert problem.warnings == (f"{EXAMPLE / 'config.yaml'}: unknown key checkpoints.checkpoint_2.colour (ignored)",)
+    assert problem.warnings == (f"{EXAMPLE / 'config.yaml'}:32: unknown key checkpoints.checkpoint_2.colour (ignored)",)
     assert problem.canary == "2024-01-01"
 
 
@@ -119,6 +121,11 @@ def test_an_exact_name_wins_over_a_number(tmp_path):
 def test_unknown_checkpoints_are_told_with_the_known(wanted):
     with pytest.raises(UsageError, match="there are checkpoint_1, checkpoint_2, checkpoint_10"):
         ProblemConfig.from_yaml(EXAMPLE).checkpoint(wanted)
+
+
+def test_a_misspelt_checkpoint_names_the_near_one():
+    with pytest.raises(UsageError, match=r"no checkpoint 'chekpoint_2'; did you mean 'checkpoint_2'\?$"):
+        ProblemConfig.from_yaml(EXAMPLE).checkpoint("chekpoint_2")
 
 
 @pytest.mark.parametrize(
@@ -323,6 +330,70 @@ def test_files_that_are_no_configuration(tmp_path, content, message):
     with pytest.raises(ConfigError) as caught:
         ProblemConfig.from_yaml(tmp_path)
     assert str(caught.value).startswith(f"{path}{message}")
+
+
+@pytest.mark.parametrize(
+    ("content", "position"),
+    [
+        ("name: p\ncheckpoints:\n\tcheckpoint_1: {}\n", "3:1"),
+        ("name: p\ncheckpoints:\n  a:\n  \torder: 1\n", "4:3"),
+        ("tags:\n  - a\n\t- b\n", "3:1"),
+        ("name: p\n\tversion: 1\n", "2:1"),
+        ("\tname: p\n", "1:1"),
+        ("tags:\n  -\ta: 1\n    b: 1\n", "2:4"),
+    ],
+)
+def test_a_tab_is_called_a_tab(tmp_path, content, position):
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        ProblemConfig.from_yaml(tmp_path)
+    assert str(caught.value) == f"{tmp_path / 'config.yaml'}:{position}: a tab; YAML is indented with spaces"
+
+
+@pytest.mark.parametrize("content", ["a: 'x\ty'\nb: ]\n", "a: |\n  x\n  \ty\nb: ]\n", "a: [x,\ty]\nb: ]"])
+def test_a_tab_that_is_no_mistake_is_not_blamed(tmp_path, content):
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(ConfigError, match=r":\d+:\d+: not YAML: "):
+        ProblemConfig.from_yaml(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "message"),
+    [
+        ({"entry_file": "entry_fil: main"}, 5, "unknown key entry_fil; did you mean 'entry_file'?"),
+        ({"name": "nmae: p"}, 1, "unknown key nmae; did you mean 'name'?"),
+        (
+            {"static_assets": "static_assets:\n  a:\n    pth: x"},
+            9,
+            "unknown key static_assets.a.pth; did you mean 'path'?",
+        ),
+        ({"markers": "markers:\n  slow: {gruop: Core}"}, 8, "unknown key markers.slow.gruop; did you mean 'group'?"),
+        ({"name": '"nmae\\e[2J": p'}, None, "name: found nothing, expected text"),
+        ({"name": '"name\\e": p'}, 1, "unknown key 'name\\x1b'; did you mean 'name'?"),
+    ],
+)
+def test_a_misspelt_key_that_is_needed_names_the_near_one_and_its_line(tmp_path, lines, line, message):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, **lines)
+    (mistake,) = caught.value.mistakes
+    assert (mistake.line, mistake.message) == (line, message)
+
+
+@pytest.mark.parametrize(
+    ("lines", "warning"),
+    [
+        ({"extra": "timout: 3"}, "7: unknown key timout (ignored); did you mean 'timeout'?"),
+        ({"extra": "colour: red"}, "7: unknown key colour (ignored)"),
+        ({"timeout": "timeout: 3", "extra": "timout: 4"}, "8: unknown key timout (ignored)"),
+        (
+            {"checkpoints": "checkpoints:\n  a:\n    oder: 1"},
+            "8: unknown key checkpoints.a.oder (ignored); did you mean 'order'?",
+        ),
+        ({"extra": '"tim\\eout": 3'}, "7: unknown key 'tim\\x1bout' (ignored); did you mean 'timeout'?"),
+    ],
+)
+def test_a_misspelt_key_that_is_not_needed_is_a_warning_with_its_line(tmp_path, lines, warning):
+    assert load(tmp_path, **lines).warnings == (f"{tmp_path / 'config.yaml'}:{warning}",)
 
 
 def test_merged_mappings_are_no_duplicates(tmp_path):

@@ -70,9 +70,11 @@ def test_a_package_that_does_not_exist_is_a_mistake_of_the_problem(problem, cach
     request = CheckRequest(steps=["layout", "reference"], environment=str(path), lock=True)
     report = check_problem(own.path, request, listener)
     [finding] = report.findings
-    assert (finding.location.file, finding.message[:36]) == ("config.yaml", "test_dependencies: Because there is ")
+    assert (finding.location.file, finding.message[:36]) == ("config.yaml", "test_dependencies: the package index")
     assert (report.broken, [step.name for step in report.undone]) == ([], ["reference"])
-    with pytest.raises(ConfigError, match=r"config.yaml: test_dependencies: Because there is no version of six==99.1"):
+    with pytest.raises(
+        ConfigError, match=r"config.yaml: test_dependencies: the package index has no version of six==99.1"
+    ):
         evaluate(own, make_submission({"main.py": ""}), sandbox="none")
 
 

@@ -613,6 +613,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)
 
 
+@pytest.mark.proof
 def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
     judge.test(
         """

@@ -58,8 +58,15 @@ def test_the_first_folder_that_has_the_problem_is_taken(here, monkeypatch):
 def test_the_error_names_all_folders_that_were_searched(here, monkeypatch):
     monkeypatch.setenv("SCBENCH_PROBLEMS_PATH", "flat")
     add(here / "problems")
-    with pytest.raises(UsageError, match=r"no problem 'other' in flat, problems: there are words; give"):
+    with pytest.raises(UsageError, match=r"no problem 'other' in flat, problems: there is words; give"):
         find_problem("other", None)
+
+
+@pytest.mark.parametrize("given", ["wrods", "problems/wrods"])
+def test_a_misspelt_problem_names_the_near_one(here, given):
+    add(here / "problems")
+    with pytest.raises(UsageError, match=r"wrods.*; did you mean 'words'\?$"):
+        find_problem(given, None)
 
 
 def test_without_a_folder_in_the_home_nothing_changes(here):

@@ -53,11 +53,11 @@ def test_a_text_has_to_name_exactly_one_test(results):
     ("text", "meant"),
     [
         ("nothing", ""),
-        ("test_aa", "was test_a or test_ab "),
-        ("Testit::test_a", "was TestIt::test_a "),
-        ("test_w[x:y]", "was test_w[x::y] "),
-        ("test_checkpoint_2.py:test_ab", "was test_checkpoint_2.py::test_ab "),
-        ("test_\x1b[3J", "was test_\\x1b[2J "),
+        ("test_aa", "did you mean test_a or test_ab or "),
+        ("Testit::test_a", "did you mean TestIt::test_a"),
+        ("test_w[x:y]", "did you mean test_w[x::y]"),
+        ("test_checkpoint_2.py:test_ab", "did you mean test_checkpoint_2.py::test_ab"),
+        ("test_\x1b[3J", "did you mean test_\\x1b[2J"),
     ],
 )
 def test_none_and_what_may_have_been_meant(results, text, meant):
@@ -66,5 +66,5 @@ def test_none_and_what_may_have_been_meant(results, text, meant):
     said = str(none.value)
     assert said.startswith(f"words checkpoint_1: no test has {text!r} in its name; {meant}")
     assert said.endswith("slop-code show 'my run/words' -v lists them")
-    assert ("meant?" in said) == bool(meant)
+    assert ("did you mean" in said) == bool(meant)
     assert "\x1b" not in said

@@ -73,7 +73,7 @@ def test_cache_entries_are_removed_only_with_everything(empty_cache, engine, eve
     for kind in KINDS:
         entry(empty_cache, kind, "")
     (empty_cache.root / "other").mkdir()
-    lines = list(prune_cache(empty_cache, engine(), everything=everything))
+    lines = [str(action) for action in prune_cache(empty_cache, engine(), everything=everything)]
     left = {path.name for path in empty_cache.root.iterdir() if not path.name.startswith(".")}
     assert left == {"other"} | (set() if everything else set(KINDS))
     assert (f"{empty_cache.root / 'tools'}: removed" in lines) is everything
@@ -137,7 +137,7 @@ def test_objects_of_dead_owners_are_removed_from_the_engine(empty_cache, engine,
         [("v-dead", dead), ("v-kept", kept), ("v-alive", alive), ("v-dropped", kept)],
         {"i-dead": dead, "i-kept": kept, "i-alive": alive, "i-dropped": kept},
     )
-    lines = list(prune_cache(empty_cache, command, everything=False))
+    lines = [str(action) for action in prune_cache(empty_cache, command, everything=False)]
     # Some engines remove none of several objects where one cannot be removed: so those that stay are tried one by one.
     images = ["rmi i-dead", "rmi i-dead i-dropped", "rmi i-dropped"]
     volumes = ["volume rm v-dead", "volume rm v-dead v-dropped", "volume rm v-dropped"]
@@ -161,7 +161,7 @@ def test_everything_includes_the_engine_s_objects_of_this_cache_alone(empty_cach
 
 def test_the_cache_is_pruned_without_an_engine(empty_cache):
     entry(empty_cache, "tools", "")
-    lines = list(prune_cache(empty_cache, "no-such-engine", everything=True))
+    lines = [str(action) for action in prune_cache(empty_cache, "no-such-engine", everything=True)]
     assert not (empty_cache.root / "tools").exists()
     assert not [line for line in lines if "no-such-engine" in line]
 
@@ -170,6 +170,6 @@ def test_the_cache_is_pruned_without_an_engine(empty_cache):
 def test_an_engine_that_does_not_answer_is_reported(empty_cache, tmp_path):
     (tmp_path / "docker").write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     (tmp_path / "docker").chmod(0o755)
-    lines = list(prune_cache(empty_cache, str(tmp_path / "docker"), everything=False))
+    lines = [str(action) for action in prune_cache(empty_cache, str(tmp_path / "docker"), everything=False)]
     assert "left alone" in lines[-1]
     assert "no daemon answers" in lines[-1]

@@ -102,8 +102,14 @@ def test_an_image_that_is_there_is_not_pulled(engine, calls):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        ("Error response from daemon: pull access denied for x", "image x: not here, and it cannot be pulled"),
-        ("Error response from daemon: connect: connection refused", "image x: not here, and it cannot be pulled"),
+        (
+            "Error response from daemon: pull access denied for x",
+            "it cannot be pulled: its registry has no such image for you; ",
+        ),
+        (
+            "Error response from daemon: connect: connection refused",
+            "it cannot be pulled: its registry cannot be reached; ",
+        ),
         ("no space left on device", "disk is full"),
     ],
 )

@@ -147,7 +147,9 @@ def test_the_entry_command_follows_the_template(tmp_path, commands, entry_file, 
 def test_each_mistake_is_one_line(tmp_path, text, expected):
     with pytest.raises(ConfigError) as caught:
         load(tmp_path, text)
-    assert str(caught.value) == f"{tmp_path / 'environment.yaml'}: {expected}"
+    (mistake,) = caught.value.mistakes
+    assert mistake.message == expected
+    assert str(caught.value).startswith(f"{tmp_path / 'environment.yaml'}:")
 
 
 @pytest.mark.parametrize(
@@ -160,11 +162,25 @@ def test_every_notation_of_a_mount_loads(tmp_path, mounts):
     assert spec.digest() == EnvironmentSpec.model_validate(spec.model_dump(mode="json")).digest()
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("type: local\nnmae: here\n", "2: unknown key nmae; did you mean 'name'?"),
+        ("type: docker\nname: a\ndocker:\n  imge: i\n", "4: unknown key docker.imge; did you mean 'image'?"),
+        ("type: local\nname: a\nsetup:\n\tcommands: []\n", "4:1: a tab; YAML is indented with spaces"),
+    ],
+)
+def test_a_misspelling_and_a_tab_are_named_with_their_lines(tmp_path, text, message):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, text)
+    assert str(caught.value) == f"{tmp_path / 'environment.yaml'}:{message}"
+
+
 def test_unknown_keys_are_warnings(tmp_path):
     spec = load(tmp_path, f"{LOCAL}colour: red\nsetup: {{speed: 1}}\nenvironment: {{env: {{A: 1}}}}")
     assert spec.warnings == (
-        f"{tmp_path / 'environment.yaml'}: unknown key colour (ignored)",
-        f"{tmp_path / 'environment.yaml'}: unknown key setup.speed (ignored)",
+        f"{tmp_path / 'environment.yaml'}:3: unknown key colour (ignored)",
+        f"{tmp_path / 'environment.yaml'}:4: unknown key setup.speed (ignored)",
     )
     assert spec.environment.env == {"A": "1"}
     assert "warnings" not in spec.model_dump()
@@ -192,5 +208,7 @@ def test_an_environment_is_loaded_by_its_path(tmp_path):
     assert load_environment(str(EXISTING)).commands.command == "uv run"
     with pytest.raises(UsageError, match=r"gone: no such environment; shipped are docker-python3\.12-uv, local"):
         load_environment("gone")
+    with pytest.raises(UsageError, match=r"^lcal: no such environment; did you mean 'local'\?$"):
+        load_environment("lcal")
     with pytest.raises(ConfigError, match="is a folder"):
         load_environment(str(tmp_path))

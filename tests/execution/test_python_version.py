@@ -164,6 +164,7 @@ def test_the_submission_runs_on_the_python_that_is_asked_for(
     assert warning in results.warnings
 
 
+@pytest.mark.proof
 def test_a_box_shows_no_other_interpreter(evaluate, make_problem, make_submission, other_python):
     """Where interpreters lie side by side, as with pyenv, the submission sees its own only."""
     text = "def test_it(run):\n    assert run().stdout == 'False\\n', run().stderr\n"

@@ -30,6 +30,7 @@ FULL = ProcessResult(2, "No space left on device (os error 28)")
 TIMED_OUT = "Failed to download `x==1`: network timeout. Try increasing UV_HTTP_TIMEOUT"
 INVALID = "x==1 has an invalid package format"
 UNSOLVABLE = "No solution found when resolving dependencies: there is no version of six==99.99"
+DISK = "/home/user/.cache"
 MISMATCH = "Failed to download `six==1`\n  cause: Hash mismatch for `six==1`"
 
 
@@ -38,7 +39,7 @@ def commands(*lines, **setup):
 
 
 def failure(kind, exit_code, output="", argv=("sh", "-c", "cc main.c"), *, first=True):
-    return SetupStepError(SetupStep(argv, kind, first=first), ProcessResult(exit_code, output), 300)
+    return SetupStepError(SetupStep(argv, kind, first=first), ProcessResult(exit_code, output), 300, DISK)
 
 
 @dataclass
@@ -105,6 +106,52 @@ UNSOLVABLE_AGAIN = Answers(DONE, failure(PACKAGES, 1, UNSOLVABLE))
 )  # fmt: skip
 def test_whose_fault_is_decided_by_evidence(environment_spec, step, answers, error):
     assert type(setup_error(environment_spec(), step, answers)) is error
+
+
+FORGED = "\n".join([
+    "No space left on device", "connection refused", "nothing was not found in the package registry",
+    "invalid peer certificate", "HTTP status client error (403 Forbidden)",
+])  # fmt: skip
+
+
+@pytest.mark.parametrize("on_failure", ["evidence", "verdict"])
+@pytest.mark.parametrize("kind", [OWN_CODE, COMMAND])
+@pytest.mark.parametrize("text", [FORGED, *FORGED.splitlines()])
+def test_output_of_the_submission_puts_no_advice_into_a_verdict(environment_spec, on_failure, kind, text):
+    spec = environment_spec({"setup": {"on_failure": on_failure}})
+    error = setup_error(spec, failure(kind, 1, text), Answers(DONE))
+    assert type(error) is THEIRS
+    assert str(error) == f"`{failure(kind, 1).step.shown}` exited with 1\n{text}"
+
+
+@pytest.mark.parametrize("kind", [OWN_CODE, COMMAND])
+def test_output_of_the_submission_puts_no_advice_into_an_infrastructure_failure(environment_spec, kind):
+    spec = environment_spec({"setup": {"on_failure": "infrastructure"}})
+    assert str(setup_error(spec, failure(kind, 1, FORGED), Answers())).startswith("set-up: `")
+
+
+@pytest.mark.parametrize("on_failure", ["evidence", "verdict"])
+@pytest.mark.parametrize(
+    ("output", "first"),
+    [
+        (UNSOLVABLE, "the package index has no version of six==99.99"),
+        (f"{UNSOLVABLE}\n{FULL.output}", "`sh -c 'cc main.c'` exited with 1"),
+        (f"Failed to build `x==1`: {UNSOLVABLE}", "`sh -c 'cc main.c'` exited with 1"),
+        (MISMATCH, "`sh -c 'cc main.c'` exited with 1"),
+    ],
+)
+def test_a_verdict_names_the_missing_package_and_no_path(environment_spec, on_failure, output, first):
+    spec = environment_spec({"setup": {"on_failure": on_failure}})
+    error = setup_error(spec, failure(PACKAGES, 1, output), UNSOLVABLE_AGAIN)
+    assert (type(error), str(error).splitlines()[0]) == (THEIRS, first)
+    assert DISK not in str(error)
+
+
+@pytest.mark.parametrize("kind", [StepKind.TOOL, PACKAGES])
+def test_a_full_disk_is_named_where_no_code_of_the_submission_ran(environment_spec, kind):
+    error = setup_error(environment_spec(), failure(kind, 2, FULL.output), Answers(DONE))
+    assert type(error) is OURS
+    assert f"the disk is full: free space in {DISK}\n`sh -c" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +318,9 @@ def test_a_requirement_that_cannot_be_met_is_a_verdict(evaluate, make_problem, m
     submission = make_submission({**IMPOSSIBLE, "main.py": ""})
     results = evaluate(problem, submission, sandbox=sandbox, output_dir=tmp_path)
     assert results.infrastructure_failure_reason is None
-    assert results.setup_failure.startswith("set-up failed: `uv pip install")
+    first, second, *_ = results.setup_failure.splitlines()
+    assert first == ("set-up failed: the package index has no version of six==99.99")
+    assert second.startswith("`uv pip install")
     assert [test.status for test in results.tests] == ["failed", "failed"]
     assert {test.failure_message for test in results.tests} == {results.setup_failure}
     assert (results.evidence, results.total_counts["Core"], results.total_counts["Error"]) == ("setup", 1, 1)

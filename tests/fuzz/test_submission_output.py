@@ -20,7 +20,7 @@ from slop_code.authoring.check.steps import CheckReport, StepReport, step
 from slop_code.pytest_plugin.failure_messages import diff, escape_unprintable, side_by_side
 from slop_code.pytest_plugin.http_client import HOST, Response, json_equal, send_request
 from slop_code.pytest_plugin.submission_calls import CompletedCall
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.headline import headline
 from slop_code.reporting.sarif import sarif
 from tests.fuzz.odd_input import TERMINAL, damaged, fuzzed, odd_text, odd_values
 

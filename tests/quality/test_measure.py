@@ -159,6 +159,7 @@ def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission)
     ],
     ids=["form-feeds", "U+2028", "latin-1", "form-feed", "bad-byte", "BOM-CRLF", "CR"],
 )
+@pytest.mark.proof
 def test_an_odd_text_changes_nothing(scb_check, plain, submission, change):
     folder = submission(FILES)
     for path in FILES:
@@ -170,6 +171,7 @@ def test_an_odd_text_changes_nothing(scb_check, plain, submission, change):
     assert quality.left_out == []
 
 
+@pytest.mark.proof
 def test_functions_of_modules_with_the_same_name_all_count(scb_check, plain, submission):
     trivial = "def choose(x):\n    return x\n"
     others = {"z/main.py": trivial, "z/verbose/__init__.py": trivial, "y/verbose/__init__.py": trivial}
@@ -181,12 +183,14 @@ def test_functions_of_modules_with_the_same_name_all_count(scb_check, plain, sub
 
 
 @pytest.mark.parametrize("name", ["build", "dist", "env", "venv"])
+@pytest.mark.proof
 def test_code_in_a_folder_that_the_tool_skips_counts(scb_check, plain, submission, name):
     moved = {path.replace("lib/", f"{name}/"): text for path, text in FILES.items()}
 
     assert scb_check.measure(submission(moved)).implementation == plain.implementation
 
 
+@pytest.mark.proof
 def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission, tmp_path):
     folder = submission(FILES)
     (folder / "deep.py").write_text(f"x = {'(' * 3000}1{')' * 3000}\n")

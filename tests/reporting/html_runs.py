@@ -81,3 +81,9 @@ class Shape(HTMLParser):
 
 def unpacked(packed: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(packed, validate=True)))
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    """The data that a page unpacks at once."""
+    data: dict[str, Any] = unpacked(Shape(page.read_text()).texts["data"])["data"]
+    return data

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, StepOutcome
-from slop_code.authoring.check.steps import CheckReport, StepReport
-from slop_code.reporting.check_lines import counts, ending, heading, step_lines
+from slop_code.authoring.check.steps import STEPS, CheckReport, StepReport
+from slop_code.reporting.check_lines import counts, ending, heading, next_step, step_lines
 
 GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
 SLIGHT = Rule("slight-thing", Severity.NOTE, "It is slight", "Think of it.")
@@ -98,3 +98,74 @@ def test_the_last_line_counts_problems_and_steps():
     report = CheckReport("shout", Path("shout"), "local", (step(), step(broken="no sandbox"), step(blocked="no")))
     assert ending([report])[0] == "1 problem: nothing found; 2 steps NOT DONE"
     assert ending([])[0] == "0 problems: nothing found"
+
+
+CHECK = "slop-code problems check shout"
+WHOLE = {name: StepReport(name, StepOutcome(), 0.1) for name in STEPS}
+
+
+def with_findings(name, *severities, checkpoint="checkpoint_2"):
+    found = [
+        Finding(GRAVE, Location("a"), "m", own_severity=severity, checkpoint=checkpoint) for severity in severities
+    ]
+    return {name: StepReport(name, StepOutcome(tuple(found)), 0.1)}
+
+
+def checked(steps, name="shout"):
+    return CheckReport(name, Path(name), "local", tuple(steps.values()))
+
+
+@pytest.mark.parametrize(
+    ("steps", "line"),
+    [
+        (WHOLE, "ready: slop-code eval-snapshot SUBMISSION -p shout -c CHECKPOINT"),
+        (
+            WHOLE | with_findings("limits", Severity.NOTE),
+            "ready: slop-code eval-snapshot SUBMISSION -p shout -c CHECKPOINT",
+        ),
+        (
+            WHOLE | with_findings("limits", Severity.WARNING, Severity.NOTE),
+            f"next: fix or allow the warning of shout; then {CHECK}",
+        ),
+        (
+            WHOLE | with_findings("layout", Severity.ERROR, Severity.WARNING, Severity.ERROR),
+            f"next: fix these 2 errors of shout first; then {CHECK}",
+        ),
+        (
+            WHOLE | with_findings("reference", Severity.ERROR) | with_findings("secrecy", Severity.ERROR),
+            "next: slop-code problems run shout -c checkpoint_2, which shows how the reference fails",
+        ),
+        (
+            WHOLE | with_findings("layout", Severity.ERROR) | with_findings("reference", Severity.ERROR),
+            f"next: fix these 2 errors of shout first; then {CHECK}",
+        ),
+        (
+            WHOLE | {"controls": StepReport("controls", StepOutcome(), 0.1, blocked="no reference")},
+            f"next: fix what blocks the step controls; then {CHECK}",
+        ),
+        (
+            WHOLE
+            | with_findings("layout", Severity.ERROR)
+            | {"secrecy": StepReport("secrecy", StepOutcome(), 0.1, broken="no sandbox")},
+            f"next: slop-code doctor, as this machine could not do the step secrecy; then {CHECK}",
+        ),
+        ({"layout": WHOLE["layout"]}, f"next: {CHECK}, for all steps"),
+    ],
+    ids=["ready", "note", "warning", "errors", "reference", "layout first", "blocked", "broken", "some steps"],
+)
+def test_the_last_line_says_what_to_do_next(steps, line):
+    assert next_step([checked(steps)])[0] == line
+
+
+def test_a_part_of_the_checkpoints_is_not_ready():
+    assert next_step([checked(WHOLE)], all_checkpoints=False)[0] == f"next: {CHECK}, for all steps and checkpoints"
+
+
+def test_of_several_problems_the_first_that_needs_work_is_named():
+    bad = checked(WHOLE | with_findings("layout", Severity.ERROR), "a b\n")
+    word = "$'a b\\x0a'"
+    assert (
+        next_step([checked(WHOLE), bad])[0]
+        == f"next: fix the error of a b\\n first; then slop-code problems check {word}"
+    )
+    assert next_step([checked(WHOLE)] * 2)[0] == "ready: slop-code eval-snapshot SUBMISSION -p PROBLEM -c CHECKPOINT"

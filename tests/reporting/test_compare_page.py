@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.comparison.diff import compare_sides
 from slop_code.errors import UsageError
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy, parse_policy
 from slop_code.reporting.html.compare_page import comparison_data, write_comparison
 from tests.factories import write_run
 
@@ -33,14 +33,40 @@ def test_a_differing_test_has_its_texts(tmp_path):
     lost, came = pair["tests"]
     assert lost[:6] == [0, "test_checkpoint_1.py::test_1", "Core", 0, {"passed": 1}, {"failed": 1}]
     assert data["changes"][came[3]] == "came"
-    assert pair["verdict"].startswith("other passes 2 checkpoints fewer than base")
+    assert pair["by_policy"][0]["verdict"].startswith("other passes 2 checkpoints fewer than base")
     assert list(parts) == ["0/0", "0/1"]
     (differing,) = parts["0/0"]["tests"]
     texts = [None if number is None else parts["0/0"]["texts"][number] for number in parts["0/0"]["text_numbers"][0]]
     assert differing == [0, 0, 1]
-    assert texts == [*[None] * 4, "of the other", "python main.py of the other", "of the other", None]
+    assert texts == [
+        *[None] * 6,
+        "of the other",
+        "python main.py of the other",
+        "of the other",
+        None,
+        "of the other",
+        None,
+    ]
     assert parts["0/0"]["folders"]["1"] == f"{other}/words/checkpoint_1"
     assert parts["0/1"]["tests"] == [[1, None, 1]]
+
+
+def test_every_named_policy_has_its_verdicts(tmp_path):
+    """Also where the comparison itself is by an expression. Tests differ by no policy."""
+    base = write_run(tmp_path / "base", {"words": ["++", "!"]})
+    other = write_run(tmp_path / "other", {"words": ["+-", "+"]})
+    compared = compare_sides([base, other], parse_policy("core >= 50%"))
+    data, _ = comparison_data(*compared)
+    (pair,) = data["pairs"]
+    assert data["policies"] == ["core >= 50%", *NAMED_POLICIES]
+    shown = dict(zip(data["policies"], pair["by_policy"], strict=True))
+    for policy, passed in {"core >= 50%": 1, "any-case": 1, "all-cases": 0, "strict": 0, "core": 0}.items():
+        first, second = shown[policy]["checkpoints"]
+        assert (policy, first["base"], first["other"]) == (policy, [1, 1], [passed, 1])
+        assert first["change"] == (None if passed else "lost")
+        assert second["base"] == [0, 0]
+        assert f"({policy}): gained 0 tests, lost 1" in shown[policy]["verdict"]
+        assert shown[policy]["lost"]
 
 
 def test_of_several_runs_one_that_did_not_pass_is_shown(tmp_path):
@@ -68,7 +94,7 @@ def test_texts_have_an_end(tmp_path):
     assert len(json.dumps(parts)) < 50_000
     _, parts = made(base, other, limit=0)
     assert [part["texts"] for part in parts.values()] == [[], []]
-    assert parts["0/0"]["text_numbers"] == [[None, None, None, None, -1, -1, -1, None]]
+    assert parts["0/0"]["text_numbers"] == [[*[None] * 6, -1, -1, -1, None, -1, None]]
 
 
 def test_equal_names_get_a_number(tmp_path):
@@ -84,7 +110,7 @@ def test_a_result_that_is_gone_meanwhile_has_no_texts(tmp_path):
     compared = compare_sides([base, other], PassPolicy.ALL_CASES)
     (other / "words/checkpoint_1/evaluation.json").unlink()
     _, parts = comparison_data(*compared)
-    assert unpacked(parts["0/0"])["text_numbers"] == [[None] * 8]
+    assert unpacked(parts["0/0"])["text_numbers"] == [[None] * 12]
 
 
 class Elements(HTMLParser):

@@ -81,7 +81,7 @@ def test_no_line_is_wider_than_the_terminal(twenty, width):
 
 def test_a_wide_terminal_has_every_column(twenty):
     head = drawn(twenty, 200).splitlines()[0]
-    for name in ("time", "tokens in", "core tests", "regr.", "broke", "repaired", "pass@5", "pass^5", "problems"):
+    for name in ("time", "tokens in", "core tests", "regr.", "broke", "recovered", "pass@5", "pass^5", "problems"):
         assert name in head
     assert "erosion" not in head  # not recorded anywhere, as a note says
 

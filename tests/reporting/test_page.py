@@ -65,9 +65,13 @@ def test_only_scripts_of_the_page_may_run():
     assert "unsafe" not in policy
 
 
+SVG_NAMESPACE = "http://www.w3.org/2000/svg"
+"""A name that browsers know, and never load."""
+
+
 @pytest.mark.parametrize("name", OURS)
 def test_scripts_are_short_and_never_make_markup_of_text(name):
-    text = asset(name)
+    text = asset(name).replace(f'"{SVG_NAMESPACE}"', "")
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|srcdoc|\beval\b|Function\(", text
     )

@@ -21,7 +21,7 @@ from slop_code.reporting.html.page_texts import (
     shell_word,
     shortened,
 )
-from slop_code.reporting.html.run_data import changes, checkpoint_data, milliseconds, report_data
+from slop_code.reporting.html.run_data import changes, milliseconds, report_data
 from slop_code.runs.checkpoint_lines import write_lines
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import LINES_FILE
@@ -77,7 +77,7 @@ def test_changes_of_a_test_follow_from_its_statuses(statuses, verdicts, expected
         ("+++", -1, "..u"),  # it comes from before all of these
     ],
 )
-def test_a_test_is_born_only_where_it_cannot_have_been_before(verdicts, home, expected):
+def test_a_test_is_new_only_where_it_cannot_have_been_before(verdicts, home, expected):
     assert changes("..p", [mark == "+" for mark in verdicts], home) == expected
 
 
@@ -156,13 +156,6 @@ def test_verdicts_are_found_for_each_policy(tmp_path):
     assert expected[0] == "011101111"
 
 
-@pytest.mark.parametrize("python", ["3.12.1", None])
-def test_the_python_of_the_submission_is_shown(tmp_path, python):
-    [entry] = read_runs(store(tmp_path / "run", [[case("a")]]))[0].entries()
-    digests = entry.line.digests.model_copy(update={"python": python})
-    assert checkpoint_data(entry.line.model_copy(update={"digests": digests}), ())["python"] == python
-
-
 def test_figures_are_whole_numbers(tmp_path):
     shown = sheet(store(tmp_path / "run", [[case("a"), case("b", "failed", group_type="Error")]]))["checkpoints"][0]
     assert (shown["passed"], shown["total"]) == ([1, 0, 0, 0], [1, 0, 1, 0])
@@ -211,15 +204,24 @@ def test_runs_and_problems_are_apart(tmp_path):
     assert list(parts) == ["0/0/0", "0/0/1", "0/1/0", "1/0/0", "1/0/1", "1/1/0"]
 
 
+def test_a_test_has_its_row_where_that_is_not_the_next_one(tmp_path):
+    run = store(tmp_path / "run", [[case(name) for name in "abcd"], [case(name) for name in "bcdae"]])
+    _, parts = read(run)
+    assert [test[2:] for test in parts["0/0/0"]["tests"]] == [[], [], [], []]
+    assert [test[2:] for test in parts["0/0/1"]["tests"]] == [[1], [], [], [0], [4]]
+
+
 def test_a_part_stores_equal_texts_once(tmp_path):
     said = {"failure_message": "E   no", "calls": ["main.py a", "main.py 'b c'"], "output": "E   no"}
     run = store(tmp_path / "run", [[case("a", "failed", markers=["x", "y"], **said), case("b")]])
     _, parts = read(run)
     assert parts["0/0/0"] == {
-        "tests": [[0, 1, 0], [1, 1, 1]],
-        "text_numbers": [[0, 1, 0, None], [None, None, None, None]],
+        "tests": [[1, 0], [1, 1]],
+        "causes": [[2, [0]]],
+        "explained": [],
+        "text_numbers": [[0, 1, 0, None, 2, None], None],
         "markers": [["x", "y"], []],
-        "texts": ["E   no", "main.py a\nmain.py 'b c'"],
+        "texts": ["E   no", "main.py a\nmain.py 'b c'", "no"],
     }
 
 
@@ -228,10 +230,13 @@ def test_parts_are_bounded_and_mark_left_out_texts(tmp_path):
     run = store(tmp_path / "run", [[case("a", "failed", failure_message=text)] for text in noise])
     small = len(report_data(read_runs([run]), ALL)[1]["0/0/0"]) + 10
     data, parts = read(run, limit=small)
-    assert parts["0/0/0"]["texts"] == [noise[0]]
+    assert parts["0/0/0"]["texts"][0] == noise[0]
+    [[cause, of]] = parts["0/0/1"].pop("causes")
+    assert parts["0/0/1"].pop("explained") == []
+    assert (cause[:100], of) == (noise[1][:100], [0])
     assert parts["0/0/1"] == {
-        "tests": [[0, 1, 0]],
-        "text_numbers": [[LEFT_OUT, None, None, None]],
+        "tests": [[1, 0]],
+        "text_numbers": [[LEFT_OUT, None, None, None, LEFT_OUT, None]],
         "markers": [[]],
         "texts": [],
     }
@@ -244,7 +249,7 @@ def test_parts_are_bounded_and_mark_left_out_texts(tmp_path):
 def test_texts_are_cut_before_they_are_left_out(tmp_path, limit, kept):
     noise = "".join(chr(33 + (index * index * 7 + index // 90) % 90) for index in range(3000))
     run = store(tmp_path / "run", [[case("a", "failed", failure_message=noise)]])
-    texts = read(run, limit=limit)[1]["0/0/0"]["texts"]
+    texts = read(run, limit=limit)[1]["0/0/0"]["texts"][:1]
     assert [len("".join(part for part in text if isinstance(part, str))) for text in texts] == ([kept] if kept else [])
 
 

@@ -25,7 +25,7 @@ def data_of(path):
 def test_a_report_is_written_where_one_stands(here, capsys):
     store(here / "monday", [[case("a")]])
     assert run(["report", "monday"]) == 0
-    assert capsys.readouterr().out == "written: report.html (0.3 MB)\n"
+    assert capsys.readouterr().out == "written: report.html (0.4 MB)\n"
     assert [run["name"] for run in data_of(here / "report.html")["runs"]] == ["monday"]
 
 
@@ -55,7 +55,7 @@ def test_a_hostile_run_has_the_page_of_a_harmless_one(here):
     assert hostile.policy == plain.policy
     shown = HOSTILE.replace("\u2028\x00\x1b", "\\u2028\ufffd\\x1b").replace("\ud800", "\ufffd")
     part = unpacked(hostile.texts["part-0"])
-    assert part["texts"] == [shown]
+    assert part["texts"] == [shown, shown]  # the message, which is the output as well, and the reason
     assert "path" not in unpacked(hostile.texts["data"])["data"]["runs"][0]
     assert part["markers"] == [[shown]]
     sheet = unpacked(hostile.texts["data"])["data"]["runs"][0]["problems"][0]

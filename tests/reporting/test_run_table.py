@@ -44,9 +44,9 @@ def unknown(number, reason="killed", state="infrastructure_failure", **changes):
     return line(number, state=state, reason=reason, passed={}, pass_counts={}, total_counts={}, **changes)
 
 
-def shown(lines, issues=(), *, terminal=False, width=100):
+def shown(lines, issues=(), *, terminal=False, width=100, reasons=None):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_run(summarise(lines, issues, samples=True), lines, PassPolicy.ALL_CASES, console)
+    show_run(summarise(lines, issues, samples=True), lines, PassPolicy.ALL_CASES, console, reasons)
     return console.file.getvalue().splitlines()
 
 
@@ -55,11 +55,13 @@ def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_r
     issue = RunIssue("run", "larder", "checkpoint_2", "no such problem")
     expected = [
         "not looked at again run/larder/checkpoint_2: no such problem",
+        "not passed run/larder/checkpoint_3: exit status 1",
         "rates: strict 2 of 3 solved (mean 95.2%), isolated 2 of 3 solved (mean 95.2%), core 3 of 3 solved (mean 100%)",
         "NOT LOOKED AT AGAIN: 2 of 3 checkpoints passed (all-cases); 1 of 3 checkpoints keeps its last result",
     ]
-    assert shown(lines, [issue])[-3:] == expected
-    assert shown(lines, [issue], terminal=True)[-3:] == expected
+    reasons = {lines[2].label: "exit status 1"}
+    assert shown(lines, [issue], reasons=reasons)[-4:] == expected
+    assert shown(lines, [issue], reasons=reasons, terminal=True)[-4:] == expected
     assert "PASSED (not looked at again), core" in shown(lines, [issue])[1]
     many = [line(number, not_looked_at_again="held") for number in range(1, SHOWN_CHECKPOINTS + 2)]
     assert f"no verdict 0, not looked at again {len(many)}" in shown(many)[0]
@@ -67,11 +69,12 @@ def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_r
 
 def test_few_checkpoints_have_a_line_each():
     lines = [line(1), line(2, error=(1, 2), broke=(3, 1)), unknown(3, "killed\nby memory")]
-    assert shown(lines) == [
-        "checkpoint larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
-        "checkpoint larder/checkpoint_2: NOT PASSED, core 5/5, error 1/2, broke 3, repaired 1, 2.0 s",
+    assert shown(lines, reasons={lines[1].label: "exit status 1"}) == [
+        "checkpoint larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, recovered -, 2.0 s",
+        "checkpoint larder/checkpoint_2: NOT PASSED, core 5/5, error 1/2, broke 3, recovered 1, 2.0 s",
         "checkpoint larder/checkpoint_3: NO VERDICT",
         "no verdict run/larder/checkpoint_3: killed",
+        "not passed run/larder/checkpoint_2: exit status 1",
         "rates: strict 1 of 3 solved (mean 92.9%), isolated 1 of 3 solved (mean 92.9%), core 2 of 3 solved (mean 100%)",
         "NO VERDICT for 1 of 3 checkpoints; 1 passed (all-cases)",
     ]
@@ -87,17 +90,19 @@ def test_many_checkpoints_have_rows_for_each_problem_and_run():
     ]
     said = shown(lines)
     assert said[0] == (
-        "problem problem_00: 40/50 passed, core 96.0%, error 100%, broke -, repaired -, no verdict 0, 1 min 40 s"
+        "problem problem_00: 40/50 passed, core 96.0%, error 100%, broke -, recovered -, no verdict 0, 1 min 40 s"
     )
     assert said[20].startswith("run run_00: 80/100 passed, core 96.0%")
     assert [text.split()[0] for text in said] == [
         *["problem"] * 20,
         *["run"] * 10,
+        "...",
         "rates:",
         "checkpoints",
         "whole",
         "NOT",
     ]
+    assert said[30] == "... and 200 more not passed (only the first 100 results are read): slop-code report says why"
     assert said[-1] == "NOT PASSED (all-cases): 800 of 1000 checkpoints"
 
 
@@ -105,8 +110,8 @@ def test_several_runs_have_pass_at_k():
     runs = [line(1, run="a"), line(1, core=(0, 5), run="b")]
     said = shown(runs)
     assert said[:2] == [
-        "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, repaired -, 2.0 s",
-        "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke -, repaired -, 2.0 s",
+        "checkpoint a/larder/checkpoint_1: PASSED, core 5/5, error 2/2, broke -, recovered -, 2.0 s",
+        "checkpoint b/larder/checkpoint_1: NOT PASSED, core 0/5, error 2/2, broke -, recovered -, 2.0 s",
     ]
     estimates = [text for text in said if "pass@" in text]
     assert estimates == [
@@ -166,6 +171,27 @@ def test_issues_and_failures_are_listed_up_to_a_number():
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
     assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed 1"
     assert said[-2] == "... and 4 more: see summary.json"
+
+
+def test_a_checkpoint_that_did_not_pass_says_why():
+    failed = line(1, passed=dict.fromkeys(PassPolicy, False), setup_failure="set-up failed: no pip")
+    text = "3 tests: exit status 1; and 2 more \x1b[31m"
+    lines = shown([failed, line(2)], reasons={failed.label: text, line(2).label: "not shown"})
+    (why,) = [found for found in lines if found.startswith("not passed")]
+    assert why == f"not passed {failed.label}: 3 tests: exit status 1; and 2 more \\x1b[31m"
+    assert f"not passed {failed.label}: set-up failed: no pip" in shown([failed, line(2)])
+
+
+def test_every_checkpoint_that_did_not_pass_is_named_or_counted():
+    lines = [line(number, core=(4, 5)) for number in range(1, 31)]
+    reasons = {each.label: "1 test: exit status 1" for each in lines[:-2]}
+    first = "run/larder/checkpoint_1, run/larder/checkpoint_2, run/larder/checkpoint_3"
+    assert shown(lines, reasons=reasons)[-4:-2] == [
+        f"not passed {first} and 25 more: 1 test: exit status 1",
+        "... and 2 more not passed: slop-code report says why",
+    ]
+    several = {each.label: f"exit status {each.order}" for each in lines}
+    assert shown(lines, reasons=several)[-3] == "... and 20 more not passed: slop-code report says why"
 
 
 def test_a_reason_of_several_checkpoints_is_said_once():
@@ -235,7 +261,7 @@ def test_very_many_runs_are_counted():
 def test_a_terminal_gets_a_table_without_empty_columns():
     said = shown([line(1), line(2, error=(1, 2), broke=(3, 0))], terminal=True, width=80)
     heads = next(text for text in said if "broke" in text).split()
-    assert heads == ["checkpoint", "passed", "core", "error", "broke", "repaired", "time"]
+    assert heads == ["checkpoint", "passed", "core", "error", "broke", "recovered", "time"]
     assert "larder" in said
     assert next(text for text in said if "checkpoint_2" in text).split() == [
         "checkpoint_2", "NOT", "PASSED", "5/5", "1/2", "3", "0", "2.0", "s",
@@ -250,9 +276,9 @@ POOR = dict.fromkeys(GroupType, 11)
 @pytest.mark.parametrize(
     ("width", "heads"),
     [
-        (120, "checkpoint passed core funct. error regr. broke repaired time"),
-        (80, "checkpoint passed core funct. error regr. broke repaired time"),
-        (70, "checkpoint passed core funct. error regr. broke repaired"),
+        (120, "checkpoint passed core funct. error regr. broke recovered time"),
+        (80, "checkpoint passed core funct. error regr. broke recovered time"),
+        (70, "checkpoint passed core funct. error regr. broke recovered"),
         (60, "checkpoint passed core funct. error regr. broke"),
         (55, "checkpoint passed core funct. error regr."),
     ],

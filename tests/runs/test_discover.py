@@ -293,11 +293,13 @@ def test_probable_mistakes_are_warnings(world, monday):
         "monday/words/environment.yml": OF_RUN,
     })  # fmt: skip
     [run] = world.discover()
+    lines = (world.problems / "ants/config.yaml").read_text().splitlines()
+    line = 1 + next(number for number, text in enumerate(lines) if "tymeout" in text)
     assert run.warnings == [
         f"{monday}/environment.yml: ignored; an environment is called environment.yaml",
         f"{monday}/words/environment.yml: ignored; an environment is called environment.yaml",
-        f"{world.problems}/ants/config.yaml: unknown key tymeout (ignored)",
-        f"{monday}/environment.yaml: unknown key colour (ignored)",
+        f"{world.problems}/ants/config.yaml:{line}: unknown key tymeout (ignored); did you mean 'timeout'?",
+        f"{monday}/environment.yaml:{len(OF_RUN.splitlines()) + 1}: unknown key colour (ignored)",
     ]
     assert {one.environment.name for one in run.submissions} == {"run"}
 
@@ -426,7 +428,7 @@ def test_a_problem_that_no_run_has_is_a_mistake(world, monday):
     world.run("tuesday")
     world.write({"monday/notes.txt": ""})
     with pytest.raises(
-        UsageError, match=f"no problem 'wrods' in {monday}, {world.folder / 'tuesday'}; there is words$"
+        UsageError, match=f"no problem 'wrods' in {monday}, {world.folder / 'tuesday'}; did you mean 'words'\\?$"
     ):
         world.discover("monday", "tuesday", only=["words", "wrods"])
 

@@ -1,5 +1,6 @@
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -240,10 +241,17 @@ def test_outputs_that_would_replace_a_result_are_rejected(save, tmp_path):
         (tmp_path / "link", "not a regular file"),
         (tmp_path / "pipe", "not a regular file"),
         (tmp_path / "run", "a folder"),
+        (Path("/"), "a folder"),
+        (path / "x.csv", "is not a folder"),
+        (path / "new/x.csv", "is not a folder"),
+        (tmp_path / "link/x.csv", "is not a folder"),
+        (tmp_path / ("x" * 300), "File name too long; give another path with -o"),
+        (tmp_path / "nul\0", "null byte"),
     ]:
         with pytest.raises(UsageError, match=words):
             check_output(refused)
     check_output(tmp_path / "run" / "x.csv")
+    check_output(tmp_path / "new" / "folders" / "x.csv")
     (tmp_path / "run" / "x.csv").write_text("old")
     check_output(tmp_path / "run" / "x.csv")
 
@@ -274,7 +282,9 @@ def test_one_result_by_its_file_or_folder(save, tmp_path):
     assert result_at(other) == other
     path.symlink_to("gone.json")
     assert result_at(path.parent) == result_at(path) == path
-    with pytest.raises(UsageError, match=r"a folder around results; give one of them:\n  .*words/checkpoint_1$"):
+    with pytest.raises(
+        UsageError, match=r"a folder around results; .* shows all of them; give one of them:\n  .*words/checkpoint_1$"
+    ):
         result_at(tmp_path / "run")
     with pytest.raises(UsageError, match="give a result that was evaluated"):
         result_at(tmp_path / "nowhere")

@@ -85,7 +85,7 @@ def test_a_run_has_only_results_where_no_snapshot_has_the_given_name(world, name
 def test_the_folder_of_a_problem_is_recognised_by_its_snapshots(world, named):
     [run] = world.discover("monday/words", snapshot_dir="final")
     assert nothing_in(run).endswith(f"or give the run {named}")
-    assert "expected <problem>/<checkpoint>/final; for the folder of a problem" in nothing_in(run)
+    assert "expected <problem>/<checkpoint>/final; this is a problem of a run" in nothing_in(run)
     [run] = world.discover("monday/words")
     assert "eval-problem" not in nothing_in(run)
 

@@ -13,8 +13,8 @@ import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.staging import Contents
-from slop_code.evaluation.staging import tests_digest as digest_of_tests
+from slop_code.evaluation.problem.problem_contents import Contents
+from slop_code.evaluation.problem.problem_contents import tests_digest as digest_of_tests
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.submission import tree_digest

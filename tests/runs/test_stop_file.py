@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import parse_policy
-from slop_code.evaluation.report import load_stored
+from slop_code.evaluation.result_files.stored_record import load_stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file, misses, remove_stop_file
 from tests.factories import result

@@ -7,7 +7,7 @@ import pytest
 from slop_code.cli.main import run as main
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.staging import inputs_of
+from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.verification.regrade.earlier_results import EARLIER, EarlierResults, check_label, label_for, records_of
 from slop_code.verification.regrade.input_changes import ALL_TESTS, OUTSIDE_TESTS, OWN_CODE, OWN_FILE, InputChanges

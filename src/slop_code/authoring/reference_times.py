@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from slop_code._io import digest_of
 from slop_code.authoring.problem_folders import SOLUTIONS
-from slop_code.evaluation.report import Stored
-from slop_code.evaluation.staging import Contents, tests_digest
+from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
+from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.result_cache import ResultCache
 

@@ -59,7 +59,10 @@ def solution_of(problem: ProblemConfig, options: RunOptions) -> Path:
 
 
 def run_solution(
-    problem: ProblemConfig, options: RunOptions, progress: ProgressCallback, follow: Callable[[bytes], None]
+    problem: ProblemConfig,
+    options: RunOptions,
+    progress: ProgressCallback,
+    follow: Callable[[bytes], None] | None = None,
 ) -> CorrectnessResults:
     """`follow` gets the output of pytest as it is printed."""
     environment = environment_for(problem, options.environment)

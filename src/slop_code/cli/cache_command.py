@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
+from slop_code.cli.shared_options import add_json
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.context import tools_for
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.execution.cache import Cache
-from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size, prune_cache
+from slop_code.execution.cache_pruning import KINDS, RESULTS, PruneAction, folder_size, prune_cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.reporting.text import format_size
+from slop_code.reporting.text import file_safe, format_size
 
 if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
@@ -47,6 +48,7 @@ def _add_warm(actions: Commands) -> None:
     option = warm.add_argument
     option("problems", nargs="*", type=Path, metavar="PROBLEM", help="folder of a problem, for its test dependencies")
     option("-e", "--environment", default="local", help="name or path of the environment (default: local)")
+    add_json(warm, "print the packages as JSON")
     warm.set_defaults(run=run_warm)
 
 
@@ -58,7 +60,7 @@ def _add_info(actions: Commands) -> None:
         description="Show what the cache holds, its size, and the limit of the stored results.",
         examples=["slop-code cache info", "slop-code cache info --json"],
     )
-    info.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
+    add_json(info, "print JSON, with sizes in bytes")
     info.set_defaults(run=run_info)
 
 
@@ -78,17 +80,23 @@ def _add_prune(actions: Commands) -> None:
         help="shrink the stored results to SIZE, such as 500M; the most recently used stay; 0 removes all",
     )
     option("--docker", default="docker", metavar="BINARY", help="command of the container engine (default: docker)")
+    add_json(clear, "print what was removed as JSON, with sizes in bytes")
     clear.set_defaults(run=run_prune)
 
 
 def run_warm(arguments: argparse.Namespace) -> int:
     store = Cache.default()
     problems = [ProblemConfig.from_yaml(path) for path in arguments.problems]
+    ready: list[dict[str, object]] = []
     with store.shared_lock():
         sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
         for problem in (None, *problems):
             tools = tools_for(sandbox, problem, read_test_lock(problem) if problem else None)
-            print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}")
+            ready.append({"problem": problem and file_safe(problem.name), "packages": tools.versions})
+            if not arguments.json:
+                print(f"ready: {len(tools.versions)} packages, pytest {tools.versions['pytest']}", flush=True)
+    if arguments.json:
+        print_json({"ready": ready})
     return Exit.PASSED
 
 
@@ -116,14 +124,22 @@ def run_info(arguments: argparse.Namespace) -> int:
 
 def run_prune(arguments: argparse.Namespace) -> int:
     cache = Cache.default()
-    for line in prune_cache(cache, arguments.docker, everything=arguments.all):
-        print(line)
+    actions: list[PruneAction] = []
+    for action in prune_cache(cache, arguments.docker, everything=arguments.all):
+        actions.append(action)
+        if not arguments.json:
+            print(action)
+    trimmed = None
     if arguments.results_limit is not None:
         from slop_code.runs.result_cache import ResultCache
 
         store = ResultCache(cache, arguments.results_limit)
         removed, freed = store.trim()
-        print(f"{store.root}: {_count(removed)} removed, {format_size(freed)}")
+        trimmed = {"folder": str(store.root), "removed": removed, "bytes": freed}
+        if not arguments.json:
+            print(f"{store.root}: {_count(removed)} removed, {format_size(freed)}")
+    if arguments.json:
+        print_json({"actions": [asdict(action) for action in actions], "results": trimmed})
     return Exit.PASSED
 
 

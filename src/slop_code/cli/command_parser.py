@@ -6,14 +6,18 @@ import argparse
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from slop_code.cli.shared_options import Commands
+
+MISSING = "the following arguments are required: "
+"""Beginning of argparse's message, which it prints before it looks at unknown options."""
 
 VERBOSE_HELP = "log each step of the execution to standard error"
 
@@ -41,6 +45,7 @@ class CommandParser(argparse.ArgumentParser):
         self, *, examples: Sequence[str] = (), verbose: str = "", epilog: str | None = None, **options: Any
     ) -> None:
         self.examples = examples
+        self._words: list[str] = []
         shown = "\n".join(["examples:", *(f"  {example}" for example in examples)])
         super().__init__(
             epilog=f"{epilog}\n\n{shown}" if epilog else shown,
@@ -59,19 +64,29 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Unknown arguments are an error already here, so that the usage of the command is printed with it."""
+        self._words = [word for word in args or () if isinstance(word, str)]
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._similar_option(unknown)}")
+            self.error(
+                f"unrecognized arguments: {' '.join(unknown)}{next(self._similar_options(unknown), ('', ''))[1]}"
+            )
         return parsed, unknown
 
-    def _similar_option(self, unknown: Sequence[str]) -> str:
-        import difflib
+    def _similar_options(self, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Each unknown option that is like a known one, with the end of a message that names that."""
+        known = self._option_string_actions
+        for option in (word.partition("=")[0] for word in words if word.startswith("--")):
+            if option not in known and (near := did_you_mean(option, known)):
+                yield option, near
 
-        options = [word.partition("=")[0] for word in unknown if word.startswith("--")]
-        similar = [
-            name for option in options for name in difflib.get_close_matches(option, self._option_string_actions)
-        ]
-        return f"; was {similar[0]!r} meant?" if similar else ""
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Names the choice that may be meant, or all of them, without the other names of a command."""
+        if action.choices is None or value in action.choices:
+            return
+        names, near = [*map(str, action.choices)], ""
+        if isinstance(action, argparse._SubParsersAction):
+            names, near = [item.dest for item in action._choices_actions], _in_groups(action, value)
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}{near or near_or_known(str(value), names)}")
 
     def _get_option_tuples(self, option_string: str) -> Any:
         """Without abbreviations of `-proc`, which argparse allows for options with a single dash."""
@@ -79,7 +94,19 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Words of a command line may be names of files, which come from anywhere."""
+        if message.startswith(MISSING):
+            message += "".join(
+                f"; unknown option {option!r}{near}" for option, near in self._similar_options(self._words)
+            )
         super().error(escape_control(message, MAX_TEXT_BYTES))
+
+
+def _in_groups(action: Commands, value: object) -> str:
+    """The commands of groups that have this name, for one that was given without its group."""
+    inner = [(name, part) for name, parser in action.choices.items() for part in parser._actions]
+    groups = [name for name, part in inner if isinstance(part, argparse._SubParsersAction) and value in part.choices]
+    meant = " or ".join(f"'{name} {value}'" for name in groups)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def add_commands(parser: argparse.ArgumentParser) -> Commands:

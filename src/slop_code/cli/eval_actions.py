@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import first_names
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
+from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
 from slop_code.cli.part_evaluation import evaluate_part
 from slop_code.cli.shared_options import selection_words
-from slop_code.errors import UsageError, first_names
+from slop_code.errors import UsageError
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import find_problem, named_problems_folder, problems_folders
@@ -24,21 +27,24 @@ from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
 from slop_code.runs.executors import executor_class
+from slop_code.runs.folders.folder_kind import check_problem_of_run
 from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
+from slop_code.runs.results_so_far import results_so_far, stored_results
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.policy import Policy
     from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.reporting.html.live_page import ReadResults
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.plan import Plan
     from slop_code.runs.run_evaluation import RunEvaluation
@@ -83,6 +89,7 @@ def _mirror(arguments: argparse.Namespace) -> Path | None:
 def evaluate_problem(arguments: argparse.Namespace) -> int:
     spec = given_environment(arguments)
     check_folder(arguments.folder)
+    check_problem_of_run(arguments.folder, arguments.snapshot_dir)
     problem = _problem_of(arguments)
     run = discover_problem(
         arguments.folder, problem, spec, output=_mirror(arguments), snapshot_dir=arguments.snapshot_dir
@@ -124,6 +131,7 @@ def merge(arguments: argparse.Namespace) -> int:
 def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, partial: bool = False) -> int:
     check_runs(runs, arguments)
     settings = run_settings(arguments, partial=partial)
+    check_report(arguments)
     if words := check_pytest_args(selection_words(arguments)):
         if arguments.metrics:
             raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
@@ -136,20 +144,30 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
         if arguments.dry_run:
             return _print_plan(evaluation, arguments) or unreadable
         evaluation.remember_origins(arguments.environment)
-        control = RunControl()
-        try:
-            if evaluation.plan.jobs:
-                run_with_progress(evaluation, control, arguments)
-        except KeyboardInterrupt:  # before the first job, or after the control was stopped
-            control.stop()
-        status = conclude(evaluation, arguments, quiet=control.stopped)
-        if not control.finishing:
-            if arguments.metrics:
-                measure_evaluated(evaluation.plan, arguments)
-            return status
-        with contextlib.suppress(OSError):  # the terminal may be gone
-            print_step(_how_to_go_on(evaluation))
-        return Exit.INTERRUPTED
+        with kept_report(arguments) as show:
+            return _run(evaluation, arguments, show)
+
+
+def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callable[[ReadResults], None]) -> int:
+    """`show`: see `kept_report`."""
+    control, so_far = RunControl(), functools.partial(results_so_far, evaluation)
+    show(so_far)
+    try:
+        if evaluation.plan.jobs:
+            run_with_progress(evaluation, control, arguments, lambda _: show(so_far))
+        elif evaluation.plan.up_to_date and not arguments.quiet:
+            print_step(f"nothing to do: {len(evaluation.plan.up_to_date)} up to date")
+    except KeyboardInterrupt:  # before the first job, or after the control was stopped
+        control.stop()
+    status = conclude(evaluation, arguments, quiet=control.stopped)
+    show(functools.partial(stored_results, evaluation.runs))
+    if not control.finishing:
+        if arguments.metrics:
+            measure_evaluated(evaluation.plan, arguments)
+        return status
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        print_step(_how_to_go_on(evaluation))
+    return Exit.INTERRUPTED
 
 
 def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:
@@ -248,6 +266,7 @@ def _refuse_runs_without_snapshots(runs: Sequence[DiscoveredRun]) -> None:
 
 def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet: bool = False) -> int:
     """Writes the summary and prints it, unless `quiet`; returns the exit status."""
+    from slop_code.reporting.failures.checkpoint_reasons import checkpoint_reasons
     from slop_code.reporting.run_table import show_run
     from slop_code.reporting.terminal import ResultConsole
 
@@ -264,7 +283,8 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
         if arguments.json:
             print(summary.model_dump_json(indent=2), flush=True)
         else:
-            show_run(summary, lines, policy, ResultConsole())
+            outputs = {item.label: item.output for run in evaluation.runs for item in run.submissions}
+            show_run(summary, lines, policy, ResultConsole(), checkpoint_reasons(lines, policy, outputs))
             sys.stdout.flush()
     if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]

@@ -47,7 +47,7 @@ def _add_eval(commands: Commands) -> None:
         epilog=EVAL_EXIT_HELP,
         examples=[
             "slop-code eval agent/1 agent/2 agent/3 --samples -e local -j 8",
-            "slop-code eval runs/today --follow --stop-at core -o results",
+            "slop-code eval runs/today --follow --stop-at core -o results --report report.html",
         ],
     )
     option = parser.add_argument
@@ -76,7 +76,6 @@ def _add_following(parser: argparse.ArgumentParser) -> None:
         metavar="POLICY",
         help="with --follow: at the first checkpoint to finish without reaching this policy, write stop.json and end",
     )
-    option("--report", type=Path, metavar="FILE", help="with --follow: HTML report, written anew after each evaluation")
     option(
         "--settle",
         type=whole_number(1, 3600),
@@ -142,6 +141,7 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
     add_workers(parser)
     option("--overwrite", action="store_true", help="evaluate again, even where a result is up to date or cached")
     option("--metrics", action="store_true", help="measure code quality after the verdicts; see slop-code metrics")
+    option("--report", type=Path, metavar="FILE", help="HTML report, kept current while the evaluation goes on")
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
     add_retries(parser)
     option("--shard", metavar="I/N", help="evaluate only every N-th job, starting with the I-th; then use merge")
@@ -162,8 +162,8 @@ def run_eval(arguments: argparse.Namespace) -> int:
         return final_status(follow(arguments), arguments)
     from slop_code.cli.eval_actions import evaluate
 
-    if arguments.stop_at is not None or arguments.report is not None:
-        raise UsageError("--stop-at and --report need --follow; for a finished run use slop-code report")
+    if arguments.stop_at is not None:
+        raise UsageError("--stop-at needs --follow")
     return final_status(evaluate(arguments), arguments)
 
 

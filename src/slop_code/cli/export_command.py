@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_written, unreadable_status
-from slop_code.cli.shared_options import add_policy
+from slop_code.cli.messages import print_written, print_written_json, unreadable_status
+from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import UsageError
 from slop_code.reporting.exporters import BUILT_IN, SCB, Skips, exporter
 
@@ -53,12 +53,15 @@ def add_to(commands: Commands) -> None:
         help="scb: leave skipped tests out of the totals (default), or count them as not passed",
     )
     add_policy(parser)
+    add_json(parser, "with -o: print what was written as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.read_results import read_runs
 
+    if arguments.json and arguments.output is None:
+        raise UsageError("--json needs -o: without it, standard output is the export itself")
     if arguments.format == SCB:
         runs = read_runs(arguments.runs)
         _export_folder(runs, arguments.output, Skips(arguments.skips or Skips.LEAVE_OUT))
@@ -68,7 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
         write = exporter(arguments.format)
         runs = read_runs(arguments.runs)
         _export_stream(write, runs, arguments)
-    return unreadable_status([message for results in runs for message in results.unreadable])
+    unreadable = [message for results in runs for message in results.unreadable]
+    if arguments.json:
+        print_written_json(arguments.output, unreadable, format=arguments.format)
+    elif arguments.output is not None:
+        print_written(arguments.output)
+    return unreadable_status(unreadable)
 
 
 def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips) -> None:
@@ -77,7 +85,6 @@ def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips
     if output is None:
         raise UsageError(f"--format {SCB} writes a folder; give a new or an empty one with -o")
     export_folder(runs, output, skips)
-    print_written(output)
 
 
 def _export_stream(write: Exporter, runs: Sequence[RunResults], arguments: argparse.Namespace) -> None:
@@ -93,4 +100,3 @@ def _export_stream(write: Exporter, runs: Sequence[RunResults], arguments: argpa
         check_output(output)
         with open_atomic(output) as stream:
             write(entries, stream, arguments.pass_policy)
-        print_written(output)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from slop_code.cli.eval_actions import (
@@ -17,6 +18,7 @@ from slop_code.cli.eval_actions import (
 )
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
+from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_step
 from slop_code.cli.shared_options import selection_words
 from slop_code.cli.signals import interrupts
@@ -26,20 +28,22 @@ from slop_code.reporting.text import one_line
 from slop_code.runs.discover import DiscoveredRun, check_problems_folder
 from slop_code.runs.executors import is_remote
 from slop_code.runs.folders.mirror import check_mirror
-from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
 from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file, misses, remove_stop_file
-from slop_code.runs.read_results import read_runs
+from slop_code.runs.results_so_far import results_so_far, stored_results
 from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
     from pathlib import Path
 
+    from slop_code.reporting.html.live_page import ReadResults
     from slop_code.runs.job_records import SubmissionOutcome
+    from slop_code.runs.read_results import RunResults
     from slop_code.runs.run_evaluation import RunEvaluation
 
 POLL_S = 0.5
@@ -52,21 +56,19 @@ MAX_SETTLING_S = 60
 
 def follow(arguments: argparse.Namespace, clock: Callable[[], float] = time.monotonic) -> int:
     """`clock`: that of the settle time."""
-    from slop_code.reporting.html.run_page import check_page
-
     _check_options(arguments)
     settings = run_settings(arguments, partial=bool(arguments.problem))
     given_environment(arguments)
     check_problems_folder(arguments.problems_dir)
-    if arguments.report is not None:
-        check_page(arguments.report)
+    check_report(arguments)
     followed = _FollowedRun(arguments, settings, Follower(arguments.settle, clock))
     if arguments.output is not None:  # the run may not be there yet
         check_mirror(arguments.output, [DiscoveredRun(followed.folder.name, arguments.output, source=followed.folder)])
     if arguments.stop_at is not None:
         check_stop_file(followed.output)
     remove_stop_file(followed.output)  # before anything is awaited: a harness would take it for a new one
-    return followed.run()
+    with kept_report(arguments) as followed.show:
+        return followed.run()
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -96,6 +98,8 @@ class _FollowedRun:
     """Whether the agent's run has ended."""
 
     printed: set[str] = field(default_factory=set)
+    show: Callable[[ReadResults], None] = field(default=lambda _: None)
+    """See `kept_report`."""
 
     def __post_init__(self) -> None:
         self.settings = replace(self.settings, unchanged=self.follower.is_unchanged)
@@ -110,7 +114,11 @@ class _FollowedRun:
         """The folder of the results."""
         return self.arguments.output or self.folder
 
+    def _stored(self) -> list[RunResults]:
+        return stored_results([DiscoveredRun(text_of(self.folder.resolve().name), self.output)])
+
     def run(self) -> int:
+        self.show(self._stored)
         try:
             while (run := self._next()) is not None:
                 self._evaluate(run)
@@ -182,6 +190,7 @@ class _FollowedRun:
         with open_runs([run], Cache.default(), self.settings) as evaluation:
             (locked,) = evaluation.runs
             evaluation.remember_origins(self.arguments.environment)
+            self.show(partial(results_so_far, evaluation))
             for outcome in evaluation.outcomes_without_jobs():
                 self._check_stop(outcome)
             if evaluation.plan.jobs and not self.control.finishing:
@@ -193,7 +202,7 @@ class _FollowedRun:
                 status = conclude(evaluation, self.arguments, quiet=self.control.stopped)
             else:
                 evaluation.conclude()
-        self._write_report()
+        self.show(self._stored)
         if run.submissions and not locked.submissions:  # another evaluator holds the run
             self._print_once(locked.issues[0].reason)
             self.control.wait(POLL_S)
@@ -204,6 +213,7 @@ class _FollowedRun:
     def _finished(self, evaluation: RunEvaluation, outcome: SubmissionOutcome) -> None:
         self._check_stop(outcome)
         evaluation.conclude()
+        self.show(partial(results_so_far, evaluation))
 
     def _check_stop(self, outcome: SubmissionOutcome) -> None:
         policy = self.arguments.stop_at
@@ -211,9 +221,3 @@ class _FollowedRun:
             self.stop = StopFile.of(outcome.submission, outcome.facts, policy)
             self.stop.write(self.output)
             self.control.finish()
-
-    def _write_report(self) -> None:
-        from slop_code.reporting.html.run_page import write_report
-
-        if self.arguments.report is not None and result_files(self.output):
-            write_report(read_runs([self.output]), [self.arguments.pass_policy], self.arguments.report)

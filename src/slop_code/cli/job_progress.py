@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_progress
 from slop_code.cli.signals import interrupts
+from slop_code.evaluation.context import ignore_progress
 from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted
 
 if TYPE_CHECKING:
@@ -27,17 +28,18 @@ def run_with_progress(
     finished: Callable[[SubmissionOutcome], None] = lambda _: None,
 ) -> None:
     """`finished` is called with each outcome, once it is shown."""
-    from slop_code.reporting.progress_tracker import ProgressTracker
-    from slop_code.reporting.run_progress import RunProgress
+    from slop_code.reporting.progress.progress_tracker import ProgressTracker
+    from slop_code.reporting.progress.run_progress import RunProgress
+    from slop_code.reporting.progress.status_line import is_live
 
-    plan, steps = evaluation.plan, _LongSteps(quiet=arguments.quiet)
-    live = sys.stderr.isatty() if arguments.live_progress is None else arguments.live_progress
+    plan, steps = evaluation.plan, _RunSteps(quiet=arguments.quiet)
+    live = is_live(sys.stderr) if arguments.live_progress is None else arguments.live_progress
     with open(os.devnull, "w") as nowhere, evaluation.executor(steps) as executor:
         stream = nowhere if arguments.quiet else None
         part = bool(evaluation.settings.pytest_args)
         tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy, part=part)
         with RunProgress(tracker, len(plan.up_to_date), live=live and not stream, stream=stream) as progress:
-            steps.show = progress.step
+            steps.show, steps.tests_done = progress.step, progress.tests_done
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
                     if isinstance(event, JobStarted):
@@ -51,13 +53,16 @@ def run_with_progress(
                         finished(event)
 
 
-class _LongSteps:
-    """Progress callback that shows only the steps that may take minutes, or none where it is quiet."""
+class _RunSteps:
+    """Progress callback that shows tests done and steps that may take minutes, or nothing where it is quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet
         self.show: ProgressCallback = print_progress
+        self.tests_done: ProgressCallback = ignore_progress
 
     def __call__(self, event: ProgressEvent) -> None:
-        if event.is_long and not self.quiet:
+        if event.is_count:
+            self.tests_done(event)
+        elif event.is_long and not self.quiet:
             self.show(event)

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_written, unreadable_status
-from slop_code.cli.shared_options import add_policy
+from slop_code._suggestions import near_or_known
+from slop_code.cli.messages import print_written, print_written_json, unreadable_status
+from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of an evaluated run, or of several")
-    option("--format", choices=FORMATS, default="table", help=f"{', '.join(FORMATS)} (default: table)")
+    option("--format", choices=FORMATS, help=f"{', '.join(FORMATS)} (default: table)")
     option("-o", "--output", metavar="FILE", type=Path, help="write to this file (default: standard output)")
     option("--sort", metavar="COLUMN", help="order by this column of the CSV file (default: the first policy, then "
         "strict, isolated and core, as shares of all planned checkpoints)")  # fmt: skip
+    add_json(parser, "same as --format json; with -o, print what was written as JSON")
     add_policy(parser, repeatable=True, default="none: strict, isolated and core alone")
     parser.set_defaults(run=run)
 
@@ -51,17 +53,24 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.runs.read_results import read_runs
 
     output: Path | None = arguments.output
+    chosen = arguments.format or ("json" if arguments.json and output is None else "table")
     if output is not None:
         check_output(output)
+    elif arguments.json and chosen != "json":
+        raise UsageError(f"--json prints JSON: leave --format {chosen} out, or write it to a file with -o")
     runs = read_runs(arguments.runs)
     board = build_leaderboard(read_agent_runs(runs), list(dict.fromkeys(arguments.pass_policy)))
     if arguments.sort is not None:
         board = _sorted(board, arguments.sort)
     if output is not None:
-        write_atomic(output, RENDERERS[arguments.format](board))
-        print_written(output)
-    elif arguments.format != "table":
-        sys.stdout.write(RENDERERS[arguments.format](board))
+        write_atomic(output, RENDERERS[chosen](board))
+        unreadable = [message for results in runs for message in results.unreadable]
+        if arguments.json:
+            print_written_json(output, unreadable, format=chosen)
+        else:
+            print_written(output)
+    elif chosen != "table":
+        sys.stdout.write(RENDERERS[chosen](board))
         sys.stdout.flush()
     else:
         from slop_code.reporting.leaderboard.leaderboard_table import show_leaderboard
@@ -76,5 +85,5 @@ def _sorted(board: Leaderboard, name: str) -> Leaderboard:
 
     columns = {column.name: column for column in columns_of(board)}
     if name not in columns:
-        raise UsageError(f"--sort {name}: no such column; there are {', '.join(columns)}")
+        raise UsageError(f"--sort {name}: no such column{near_or_known(name, columns)}")
     return board.model_copy(update={"rows": sorted_rows(board.rows, columns[name])})

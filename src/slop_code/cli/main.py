@@ -10,6 +10,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
+from slop_code._io import os_error_text
 from slop_code._version import __version__
 from slop_code.cli import (
     cache_command,
@@ -136,7 +137,7 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _print_error(f"{error.filename or 'output'}: {error.strerror}")
+        _print_error(os_error_text(error, "the cache or the output"))
         return Exit.INFRASTRUCTURE
     except Exception:  # noqa: BLE001  (a bug in slop-code is not a verdict)
         traceback.print_exc()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.evaluation.reports.raw_test import escape_control
-from slop_code.reporting.progress_text import progress_text
-from slop_code.reporting.text import one_line, plural
+from slop_code.reporting.progress.progress_text import progress_text
+from slop_code.reporting.text import file_safe, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,11 @@ def print_step(text: str) -> None:
     print(f"· {escape_control(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
 
 
+def print_written_json(path: Path, unreadable: Sequence[str], **facts: object) -> None:
+    """The document of a command that writes a file; `unreadable`: results that could not be read."""
+    print_json({"written": file_safe(str(path)), **facts, "unreadable": [*map(file_safe, unreadable)]})
+
+
 def unreadable_status(messages: Sequence[str]) -> Exit:
     """Names each result that cannot be read; the exit status of a command that otherwise succeeded."""
     for message in messages[:SHOWN_MESSAGES]:
@@ -54,6 +59,6 @@ def unreadable_status(messages: Sequence[str]) -> Exit:
 
 
 def print_progress(event: ProgressEvent) -> None:
-    """Steps that may take minutes are always shown, the others on a terminal."""
-    if event.is_long or sys.stderr.isatty():
+    """Steps that may take minutes are always shown, the others on a terminal; never counts that change all the time."""
+    if event.is_long or (sys.stderr.isatty() and not event.is_count):
         print_step(progress_text(event))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_written, unreadable_status
-from slop_code.cli.shared_options import add_policy
+from slop_code.cli.messages import print_step, print_written, print_written_json, unreadable_status
+from slop_code.cli.shared_options import add_json, add_policy
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +25,7 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 written, whatever the verdicts; 2 wrong use; 3 the file cannot be written, or a result "
         "cannot be read: it is named, and shown as a checkpoint without a verdict.",
         examples=[
-            "slop-code report runs/today",
+            "slop-code report runs/today --open",
             "slop-code report runs/a runs/b -o both.html --pass-policy core-cases",
         ],
     )
@@ -38,14 +40,33 @@ def add_to(commands: Commands) -> None:
         help="file to write (default: report.html)",
     )
     add_policy(parser, repeatable=True)
+    option("--open", action="store_true", help="open the file in a browser: that of $BROWSER, else the usual one")
+    add_json(parser, "print what was written as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.reporting.html.run_page import write_report
+    from slop_code.reporting.text import file_safe
     from slop_code.runs.read_results import read_runs
 
     runs = read_runs(arguments.runs)
     size = write_report(runs, arguments.pass_policy, arguments.output)
-    print_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
-    return unreadable_status([message for results in runs for message in results.unreadable])
+    unreadable = [message for results in runs for message in results.unreadable]
+    if arguments.json:
+        print_written_json(arguments.output, unreadable, bytes=size, runs=[file_safe(results.name) for results in runs])
+    else:
+        print_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
+    if arguments.open:
+        _open(arguments.output.resolve().as_uri())
+    return unreadable_status(unreadable)
+
+
+def _open(address: str) -> None:
+    """Without a screen, the module would start a browser in the terminal, which does not run the page's scripts."""
+    import webbrowser
+
+    has_screen = sys.platform == "darwin" or any(map(os.environ.get, ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")))
+    if not has_screen or not webbrowser.open(address):
+        why = "no browser could be started" if has_screen else "there is no screen here, so no browser was started"
+        print_step(f"{why}; open {address} in one, on another machine after copying the file, or set $BROWSER")

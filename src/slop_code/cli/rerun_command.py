@@ -102,6 +102,7 @@ def _evaluate(
 ) -> StoredEvaluation:
     from slop_code.cli.signals import cancelled_by_signals
     from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
+    from slop_code.reporting.progress.evaluation_progress import evaluation_status
     from slop_code.reporting.terminal import LiveOutput
     from slop_code.verification.rerun import RerunInputs, evaluate_again, run_single_test, submission_of
 
@@ -112,7 +113,8 @@ def _evaluate(
     live = LiveOutput(BestEffortStream(sys.stderr if arguments.json else sys.stdout))
     with cancelled_by_signals():
         if test is None:
-            return evaluate_again(stored, folder, submission, print_progress)
+            with evaluation_status(quiet=arguments.quiet, verbose=arguments.verbose) as status:
+                return evaluate_again(stored, folder, submission, status)
         return StoredEvaluation(run_single_test(test, folder, submission, print_progress, live))
 
 

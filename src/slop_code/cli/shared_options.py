@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, parse_policy
+from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy, Policy, parse_policy
 from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
 
@@ -37,7 +37,7 @@ def add_policy(
         action="append" if repeatable else "store",
         default=[] if repeatable else PassPolicy.ALL_CASES,
         metavar="POLICY",
-        help=f"what counts as passed: {', '.join([*PassPolicy, *RatePolicy])}, "
+        help=f"what counts as passed: {', '.join(NAMED_POLICIES)}, "
         f"or an expression such as 'core == 1 and regression >= 95%%' (default: {default}){more}",
     )
 
@@ -82,6 +82,10 @@ def add_live_progress(parser: argparse.ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="redraw the progress, or print a line for each event (default: redraw on a terminal)",
     )
+
+
+def add_json(parser: argparse.ArgumentParser, text: str = "print JSON") -> None:
+    parser.add_argument("--json", action="store_true", help=text)
 
 
 def add_replace(parser: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
+from slop_code._suggestions import first_names
 from slop_code._version import __version__
 from slop_code.comparison.load import ABSENT, ABSENT_CHECKPOINT, LETTERS, STATUSES, JudgeInputs, read_sides
 from slop_code.comparison.records import (
@@ -19,7 +20,8 @@ from slop_code.comparison.records import (
     Verdicts,
 )
 from slop_code.comparison.significance import significance_of, with_p
-from slop_code.errors import UsageError, first_names
+from slop_code.errors import UsageError
+from slop_code.evaluation.policy import NAMED_POLICIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -115,6 +117,26 @@ def compare_sides(
         pairs=[compare_pair(sides[0], other, checkpoints) for other in sides[1:]],
     )
     return comparison, sides, checkpoints
+
+
+def by_named_policies(
+    comparison: Comparison, sides: Sequence[Side], checkpoints: Sequence[CheckpointRuns]
+) -> Iterator[Comparison]:
+    """The comparison itself, and the same by each named policy. Policies with equal verdicts share their pairs."""
+    pairs = {_verdicts(checkpoints): comparison.pairs}
+    yield comparison
+    for policy in NAMED_POLICIES:
+        if policy == comparison.policy:
+            continue
+        judged = [runs.by_policy(policy) for runs in checkpoints]
+        key = _verdicts(judged)
+        if key not in pairs:
+            pairs[key] = [compare_pair(sides[0], other, judged) for other in sides[1:]]
+        yield comparison.model_copy(update={"policy": str(policy), "pairs": pairs[key]})
+
+
+def _verdicts(checkpoints: Sequence[CheckpointRuns]) -> tuple[str, ...]:
+    return tuple(runs.verdicts for runs in checkpoints)
 
 
 def compare_pair(base: Side, other: Side, checkpoints: Sequence[CheckpointRuns]) -> PairComparison:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from slop_code._version import __version__
 from slop_code.evaluation.policy import RatePolicy
-from slop_code.evaluation.report import Stored
+from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.run_layout import natural_order
 from slop_code.runs.samples import Figures, Samples, copies_among, samples_of, submission_digest

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from slop_code._io import digest_of
 from slop_code.errors import UsageError
+from slop_code.evaluation.policy import NAMED_POLICIES
 from slop_code.runs.folders.result_folders import folder_of, runs_below
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import named_runs, natural_order
@@ -77,8 +78,13 @@ class RunCheckpoint:
     """Its digest; None where it is unknown."""
     judge: JudgeInputs = NO_JUDGE
     folder: Path | None = None
+    passed_by: frozenset[str] = frozenset()
+    """The named policies by which it passed."""
     recorded: bool = True
     """False: another runner evaluated it, and did not record what its statuses depend on."""
+
+    def by_policy(self, policy: str) -> RunCheckpoint:
+        return self if self.passed is None else replace(self, passed=policy in self.passed_by)
 
     @property
     def letter(self) -> str:
@@ -103,6 +109,10 @@ class CheckpointRuns:
     @property
     def verdicts(self) -> str:
         return "".join(by_run.letter for by_run in self.by_run)
+
+    def by_policy(self, policy: str) -> CheckpointRuns:
+        """The same runs with the verdicts of another named policy."""
+        return replace(self, by_run=[run.by_policy(policy) for run in self.by_run])
 
     def add(self, number: int, entry: StoredCheckpoint, policy: Policy) -> None:
         self.by_run[number] = _run_checkpoint(entry, policy)
@@ -162,8 +172,10 @@ def _run_checkpoint(entry: StoredCheckpoint, policy: Policy) -> RunCheckpoint:
     if results is None or line.state != "evaluated":
         return RunCheckpoint(reason=(line.reason or "")[:MAX_REASON_LENGTH])
     submission = results.provenance.digests.submission
-    judge = _judge(results)
-    return RunCheckpoint(line.passes(policy), None, submission, judge, entry.folder, not is_scb(results))
+    passed_by = frozenset(str(named) for named in NAMED_POLICIES if line.passes(named))
+    return RunCheckpoint(
+        line.passes(policy), None, submission, _judge(results), entry.folder, passed_by, not is_scb(results)
+    )
 
 
 def _judge(results: CorrectnessResults) -> JudgeInputs:

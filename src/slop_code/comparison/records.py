@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
-from slop_code.evaluation.report import Stored
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001
+from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.runs.samples import Figures
 
 Change = Literal["lost", "gained", "flaky", "rejudged", "came", "went"]

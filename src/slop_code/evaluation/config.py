@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
 
 from slop_code._arguments import check_path, check_type, wrong_argument
 from slop_code._io import digest_of
+from slop_code._suggestions import near_or_known
 from slop_code._yaml import (
     Environment,
     FileModel,
@@ -206,7 +207,7 @@ class ProblemConfig(FileModel):
             for checkpoint in self.checkpoints.values():
                 if checkpoint.order == number:
                     return checkpoint
-        raise UsageError(f"{self.name}: no checkpoint {wanted!r}; there are {', '.join(self.checkpoints)}")
+        raise UsageError(f"{self.name}: no checkpoint {wanted!r}{near_or_known(wanted, self.checkpoints)}")
 
     def digest(self, checkpoint: CheckpointConfig) -> str:
         return digest_of(self.verdict_settings(checkpoint))

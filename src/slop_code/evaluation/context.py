@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,8 @@ from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.tool_environment import build_tool_environment
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.environment import EnvironmentSpec
@@ -54,6 +57,12 @@ class EvaluationContext:
     def test_timeout(self) -> float:
         """Seconds for each test."""
         return self.environment.timeouts.test or self.checkpoint.timeout
+
+    def missing_entry_file(self, submission: Path) -> str | None:
+        """The file that starts the submission, where the submission has no such file and no set-up may make it."""
+        setup, entry = self.environment.setup, self.environment.entry(self.problem.entry_file)[-1]
+        is_made = setup.commands or setup.eval_commands
+        return None if is_made or os.path.lexists(submission / entry) else entry
 
     @property
     def installed_tools(self) -> ToolEnvironment | None:

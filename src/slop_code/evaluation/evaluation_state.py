@@ -1,11 +1,16 @@
-"""State of one evaluation: the values of its steps, and the time that each phase took."""
+"""State of one evaluation: the values of its steps, the time that each phase took, and the result of them."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slop_code.errors import InfrastructureError
+from slop_code.evaluation.evidence import weakest_isolation
+from slop_code.evaluation.provenance import provenance_of, refused_handovers, warnings_for
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster
 
 if TYPE_CHECKING:
@@ -14,6 +19,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.evidence import Evidence
+    from slop_code.evaluation.grading import Grade
+    from slop_code.evaluation.report import Provenance
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.submission import SubmissionTree
 
@@ -58,3 +65,35 @@ class EvaluationState:
         """Writes the inputs of the tests next to their evidence."""
         if output is not None and self.staged is not None:
             self.staged.inputs.save(output)
+
+    def results(self, graded: Grade) -> CorrectnessResults:
+        tree = None
+        with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
+            tree = self.tree()
+        warnings = warnings_for(self.context, self.submission, self.staged, tree, self.python)
+        results = CorrectnessResults(
+            problem_name=self.context.problem.name,
+            checkpoint_name=self.context.checkpoint.name,
+            duration=time.monotonic() - self.stopwatch.began,
+            tests=graded.tests,
+            pytest_exit_code=graded.exit_code,
+            infrastructure_failure_reason=graded.infrastructure_failure_reason,
+            setup_failure=graded.setup_failure,
+            missing_entry_file=self.context.missing_entry_file(self.submission),
+            isolation=weakest_isolation(self.evidence),
+            deselected=graded.deselected,
+            phases=self.stopwatch.phases,
+            provenance=self._provenance(tree),
+            evidence=graded.source,
+            warnings=[*warnings, *refused_handovers(graded.tests)],
+        )
+        return results.with_failure_kind(permanent=self.permanent or results.selects_none)
+
+    def _provenance(self, tree: SubmissionTree | None) -> Provenance:
+        digests = {
+            "submission": tree.digest if tree else None,
+            "tests": self.staged.digest if self.staged else None,
+            "image": self.image,
+            "python": self.python,
+        }
+        return provenance_of(self.context, digests, command=self.command, pytest_args=self.arguments)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import Field
 
-from slop_code._io import TooLargeError, read_bounded, tail
+from slop_code._io import TooLargeError, os_error_text, read_bounded, tail
 from slop_code.errors import InfrastructureError, ResultError
-from slop_code.evaluation.report import Duration, Stored, load_stored
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.result_files.stored_record import Duration, Stored, load_stored
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.evaluation.usage.resources import NO_RESOURCES, Count, Resources, StruckLimit
@@ -219,8 +219,7 @@ def _with_details(test: RawTest, streamed: RawTest | None) -> RawTest:
 def _failure_text(error: InfrastructureError | OSError) -> str:
     if isinstance(error, InfrastructureError):
         return str(error)
-    location = error.filename or "input or output"
-    return f"{location}: {error.strerror}; is the disk full, the cache or the output not writable?"
+    return os_error_text(error, "the cache or the output")
 
 
 def pair_folders(pairs: int) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_texts, wrong_argument
+from slop_code._suggestions import did_you_mean
 from slop_code.errors import UsageError
 from slop_code.evaluation.selection import checkpoint_of
 
@@ -105,7 +106,5 @@ def misspelt_markers(roster: Roster, custom: Iterable[str]) -> list[str]:
     unknown = {marker for entry in roster.entries for marker in entry.markers} - {*known, QUARANTINED, *PYTEST_MARKERS}
     if not unknown:
         return []
-    import difflib
-
-    close = {marker: difflib.get_close_matches(marker, known, n=1) for marker in sorted(unknown)}
-    return [f"marker {marker!r} decides no group; was {names[0]!r} meant?" for marker, names in close.items() if names]
+    meant = {marker: did_you_mean(marker, known) for marker in sorted(unknown)}
+    return [f"marker {marker!r} decides no group{ending}" for marker, ending in meant.items() if ending]

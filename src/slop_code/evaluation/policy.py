@@ -39,6 +39,8 @@ class RatePolicy(StrEnum):
 Policy = PassPolicy | RatePolicy | Expression
 """Both are strings: the text that the user gave."""
 
+NAMED_POLICIES: tuple[PassPolicy | RatePolicy, ...] = (*PassPolicy, *RatePolicy)
+
 _RULES: dict[PassPolicy | RatePolicy, tuple[str, frozenset[GroupType]]] = {
     PassPolicy.ANY: ("any", _EVERY),
     PassPolicy.ANY_CASE: ("any", _EVERY),
@@ -56,7 +58,7 @@ _RULES: dict[PassPolicy | RatePolicy, tuple[str, frozenset[GroupType]]] = {
 def parse_policy(text: str) -> Policy:
     """Raises UsageError with the position of an error in an expression."""
     check_type("policy", text, (str,), "the name of a policy or an expression")
-    known: dict[str, Policy] = {policy.value: policy for policy in (*PassPolicy, *RatePolicy)}
+    known: dict[str, Policy] = {policy.value: policy for policy in NAMED_POLICIES}
     return known.get(text.strip()) or Expression(text, list(known))
 
 

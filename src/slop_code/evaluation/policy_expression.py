@@ -14,7 +14,6 @@ the groups that it names have no tests at all.
 
 from __future__ import annotations
 
-import difflib
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
+from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 
@@ -164,7 +164,7 @@ class _Parser:
         for side, other in ((left, right), (right, left)):
             if side.share and other.number is not None and other.number > 1:
                 meant = (
-                    f"; was '{other.token.text}%' meant?" if other.number > 2 and "%" not in other.token.text else ""
+                    f"; did you mean '{other.token.text}%'?" if other.number > 2 and "%" not in other.token.text else ""
                 )
                 self._fail(f"a share is from 0 to 1{meant}", other.token)
         compare = RELATIONS[relation]
@@ -185,16 +185,15 @@ class _Parser:
             return _Side(token, lambda *_: number, number=number)
         name, _, count = token.text.lower().partition(".")
         if name not in GROUPS:
-            self._fail(f"no group {token.text.partition('.')[0]!r}; there are {', '.join(GROUPS)}", token)
+            self._fail(f"no group {token.text.partition('.')[0]!r}{near_or_known(name, GROUPS)}", token)
         if count and count not in COUNTS:
-            self._fail(f"no count {count!r}; there are {', '.join(COUNTS)}", token)
+            self._fail(f"no count {count!r}{near_or_known(count, COUNTS)}", token)
         self.groups.update(GROUPS[name])
         return _Side(token, _figure(GROUPS[name], count), share=not count)
 
     def _lone_name(self) -> None:
         name = self.tokens[0].text
-        close = difflib.get_close_matches(name, [*self.names, *GROUPS], n=1)
-        meant = f"; was {close[0]!r} meant?" if close and close[0] != name else ""
+        meant = did_you_mean(name, [*self.names, *GROUPS])
         if name.lower() in GROUPS:
             meant = f": a group by itself decides nothing; write {name + ' == 1'!r}, for one"
         known = f"there are {', '.join(self.names)}, and expressions such as 'core == 1 and regression >= 95%'"

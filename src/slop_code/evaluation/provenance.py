@@ -8,12 +8,14 @@ import platform
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
+from slop_code._suggestions import first_names
 from slop_code._version import __version__
-from slop_code.errors import SlopCodeError, first_names
+from slop_code.errors import SlopCodeError
 from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.problem.canary import canary_warnings
 from slop_code.evaluation.problem.dependency_lock import COMMAND
+from slop_code.evaluation.problem.entry_file import no_entry_file
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import shared_network
@@ -111,8 +113,8 @@ def _entry_warnings(context: EvaluationContext, submission: Path, python: str | 
     environment = context.environment
     entry = environment.entry(context.problem.entry_file)[-1]
     has_commands = environment.setup.commands or environment.setup.eval_commands
-    if not has_commands and not os.path.lexists(submission / entry):
-        yield f"the submission has no {entry}; is this the right folder, and the right environment?"
+    if context.missing_entry_file(submission) is not None:
+        yield no_entry_file(entry)
     if python is None:
         return
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
@@ -115,7 +116,7 @@ def _group(name: str) -> GroupType:
     for group in GroupType:
         if group.lower() == name.lower():
             return group
-    raise UsageError(f"--group {escape_control(name, NAME_LIMIT)}: no such group; there are {', '.join(GroupType)}")
+    raise UsageError(f"--group {escape_control(name, NAME_LIMIT)}: no such group{near_or_known(name, GroupType)}")
 
 
 def select_part(words: Sequence[str]) -> bool:

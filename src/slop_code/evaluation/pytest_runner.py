@@ -7,7 +7,6 @@ import functools
 import logging
 import shlex
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,13 +18,12 @@ from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetu
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evaluation_state import EvaluationState
-from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence, weakest_isolation
+from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import submission_change, tree_after_tests
-from slop_code.evaluation.provenance import platform_name, provenance_of, refused_handovers, warnings_for
+from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
-from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
@@ -57,6 +55,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
+    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.submission import SubmissionTree
@@ -142,7 +141,7 @@ class PytestRunner:
             graded = self._grade(state, state.repeats)
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
         platform()
-        return self._results(state, graded)
+        return state.results(graded)
 
     def _prepare(self, state: EvaluationState) -> None:
         sandbox = self._context.sandbox
@@ -261,38 +260,6 @@ class PytestRunner:
     def _rules(self, arguments: Sequence[str] = ()) -> GradingRules:
         names = list(self.problem.checkpoints)
         return GradingRules(names, self.checkpoint.name, self._determine_group_type, arguments)
-
-    def _results(self, state: EvaluationState, graded: Grade) -> CorrectnessResults:
-        tree = None
-        with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
-            tree = state.tree()
-        warnings = warnings_for(state.context, self.submission_path, state.staged, tree, state.python)
-        results = CorrectnessResults(
-            problem_name=self.problem.name,
-            checkpoint_name=self.checkpoint.name,
-            duration=time.monotonic() - state.stopwatch.began,
-            tests=graded.tests,
-            pytest_exit_code=graded.exit_code,
-            infrastructure_failure_reason=graded.infrastructure_failure_reason,
-            setup_failure=graded.setup_failure,
-            isolation=weakest_isolation(state.evidence),
-            deselected=graded.deselected,
-            phases=state.stopwatch.phases,
-            provenance=provenance_of(
-                state.context,
-                {
-                    "submission": tree.digest if tree else None,
-                    "tests": state.staged.digest if state.staged else None,
-                    "image": state.image,
-                    "python": state.python,
-                },
-                command=state.command,
-                pytest_args=state.arguments,
-            ),
-            evidence=graded.source,
-            warnings=[*warnings, *refused_handovers(graded.tests)],
-        )
-        return results.with_failure_kind(permanent=state.permanent or results.selects_none)
 
     def _get_test_files(self, checkpoint_name: str, include_prior_tests: bool) -> list[str]:
         """The files of the tests folder to copy: the checkpoint's tests, those of prior ones, then all others."""

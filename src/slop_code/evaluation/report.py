@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import math
-import re
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Field,
     PrivateAttr,
-    ValidationError,
     ValidationInfo,
     computed_field,
     model_validator,
@@ -25,12 +18,20 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from slop_code._arguments import check_path
-from slop_code._io import TooLargeError, read_bounded, write_atomic
-from slop_code.errors import ResultError
+from slop_code._io import write_atomic
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
 from slop_code.evaluation.pytest_arguments import select_part
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.result_files.stored_record import (
+    OTHER_VERSION,
+    Duration,
+    Stored,
+    StoredWhole,
+    check_storable,
+    edited,
+    load_stored,
+)
 from slop_code.evaluation.usage.resources import StruckLimit, TestTimeout, Usage  # noqa: TC001  (pydantic reads them)
 
 if TYPE_CHECKING:
@@ -38,58 +39,13 @@ if TYPE_CHECKING:
 
     from pydantic.functional_validators import ModelWrapValidatorHandler
 
-SIZE_LIMIT = 512 * 1024 * 1024
-MAX_DURATION = 1e15
-"""In any unit; small enough that many durations can be added."""
-Duration = Annotated[float, Field(ge=0, le=MAX_DURATION)]
-
-_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
 DERIVED = ("pass_counts", "total_counts", "infrastructure_failure", "passed")
 """Fields that are computed from the other fields."""
 SKIP_DERIVED_CHECK: dict[str, Any] = {}
 """Validation context: derived fields in the input are not compared with the computed values."""
 SCHEMA_VERSION = 1
-OTHER_VERSION = "other_version"
-EDITED = "edited"
 NO_REASON = "no reason was given"
-
-
-def _storable(value: Any) -> Any:
-    """The same value as strict JSON can hold it, so that what is saved loads back equal."""
-    if isinstance(value, str):
-        return value if value.isascii() and "\0" not in value else _NOT_TEXT.sub("\ufffd", value)
-    if value is None or isinstance(value, int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict | Mapping):
-        return {_storable(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_storable(item) for item in value]
-    return value
-
-
-def _is_storable(value: dict[str, Any]) -> dict[str, Any]:
-    if value != _storable(value):
-        raise PydanticCustomError("not_json", "has what no JSON can hold, such as NaN")
-    return value
-
-
 RESULT_FILE = "evaluation.json"
-
-
-class Stored(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
-    )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_stored(cls, data: Any, info: ValidationInfo) -> Any:
-        return data if info.mode == "json" else _storable(data)
-
-
-Record = TypeVar("Record", bound=Stored)
 
 
 class TestAttempt(Stored):
@@ -153,16 +109,6 @@ class TestResult(Stored):
         return QUARANTINED in self.markers
 
 
-class StoredWhole(Stored):
-    """All fields are required in a file. A program may leave out fields that have a default."""
-
-    @model_validator(mode="after")
-    def _has_all_fields(self, info: ValidationInfo) -> Self:
-        if info.mode == "json" and (missing := type(self).model_fields.keys() - self.model_fields_set):
-            raise PydanticCustomError("missing", "{name}: Field required", {"name": min(missing)})
-        return self
-
-
 class Digests(StoredWhole):
     """A digest is None if the evaluation failed before it was computed, or if there is no image."""
 
@@ -201,6 +147,8 @@ class Attempt(Stored):
 
 
 class CorrectnessResults(StoredWhole):
+    ADDED = frozenset({"missing_entry_file"})
+
     schema_version: Literal[1] = 1
     problem_name: str
     checkpoint_name: str
@@ -211,7 +159,9 @@ class CorrectnessResults(StoredWhole):
     infrastructure_failure_reason: str | None = None
     setup_failure: str | None = None
     """Why the submission cannot be set up, by its own fault. This is a verdict: every test fails with this reason."""
-    isolation: Annotated[dict[str, Any], AfterValidator(_is_storable)] = Field(default_factory=dict)
+    missing_entry_file: str | None = None
+    """The file that starts the submission, where the submission does not have it."""
+    isolation: Annotated[dict[str, Any], AfterValidator(check_storable)] = Field(default_factory=dict)
     """Isolation that was in effect."""
     phases: dict[str, Duration] = Field(default_factory=dict)
     """Seconds of prepare, setup, tests and parse."""
@@ -281,13 +231,17 @@ class CorrectnessResults(StoredWhole):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def passed(self) -> dict[str, bool]:
-        return {policy.value: self.passes(policy) for policy in PassPolicy}
+        good, total, no_verdict = self.pass_counts, self.total_counts, self._has_no_verdict
+        return {policy.value: passes(policy, good, total, no_verdict) for policy in PassPolicy}
 
     def passes(self, policy: Policy | str | None = None) -> bool:
         """Whether this policy passes. The default is the policy of `with_policy`, else `all-cases`."""
         chosen = self._policy if policy is None else as_policy(policy)
-        no_verdict = self.infrastructure_failure or self.partial
-        return passes(chosen, self.pass_counts, self.total_counts, no_verdict)
+        return passes(chosen, self.pass_counts, self.total_counts, self._has_no_verdict)
+
+    @property
+    def _has_no_verdict(self) -> bool:
+        return self.infrastructure_failure or self.partial
 
     @model_validator(mode="wrap")
     @classmethod
@@ -306,18 +260,18 @@ class CorrectnessResults(StoredWhole):
             derived = getattr(result, name)
             if name not in data:
                 if info.mode == "json":
-                    raise _edited(f"{name} is missing")
+                    raise edited(f"{name} is missing")
                 continue
             given = data[name] if info.mode == "json" else _with_zeros(data[name], derived)
             if _json(given) != _json(derived):
-                raise _edited(f"{name} is not what follows from the rest: {_json(given)} for {_json(derived)}")
+                raise edited(f"{name} is not what follows from the rest: {_json(given)} for {_json(derived)}")
         return result
 
     @model_validator(mode="after")
     def _check_duplicates(self) -> Self:
         seen = Counter((test.file_path, test.id) for test in self.tests)
         if duplicates := [key for key, count in seen.items() if count > 1]:
-            raise _edited(f"tests holds {'::'.join(duplicates[0])} twice")
+            raise edited(f"tests holds {'::'.join(duplicates[0])} twice")
         return self
 
     def save(self, path: Path | str) -> None:
@@ -329,27 +283,6 @@ class CorrectnessResults(StoredWhole):
     def load(cls, path: Path | str) -> CorrectnessResults:
         file = check_path("path", path, "the path of an evaluation.json")
         return load_stored(cls, file, "evaluate the snapshot again")
-
-
-def load_stored(model: type[Record], path: Path, step: str, limit: int = SIZE_LIMIT) -> Record:
-    """Reads a record with strict validation. `step` tells the user what to do if the file is damaged."""
-    with as_result_errors(path, step, limit):
-        return model.model_validate_json(read_bounded(path, limit), strict=True)
-
-
-@contextlib.contextmanager
-def as_result_errors(path: Path, step: str, limit: int = SIZE_LIMIT) -> Iterator[None]:
-    """Turns validation and read errors of the block into ResultError."""
-    try:
-        yield
-    except ValidationError as error:
-        raise ResultError(f"{path}: {_mistake_in(error, path, step)}", first_mistake(error)) from error
-    except TooLargeError as error:
-        fact = f"larger than {limit} bytes"
-        raise ResultError(f"{path}: {fact}; {step}", fact) from error
-    except OSError as error:
-        fact = f"cannot be read: {error.strerror}"
-        raise ResultError(f"{path}: {fact}", fact) from error
 
 
 def _counts(groups: Iterable[GroupType]) -> dict[GroupType, int]:
@@ -366,23 +299,6 @@ def _with_zeros(given: Any, derived: Any) -> Any:
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
-
-
-def _mistake_in(error: ValidationError, path: Path, step: str) -> str:
-    kind = error.errors(include_url=False)[0]["type"]
-    if kind == EDITED:
-        return f"{first_mistake(error)}; slop-code verify {shlex.quote(str(path))} says what was changed"
-    return f"{first_mistake(error)}; {f'update slop-code, or {step}' if kind == OTHER_VERSION else step}"
-
-
-def _edited(fact: str) -> PydanticCustomError:
-    return PydanticCustomError(EDITED, "{fact}", {"fact": fact})
-
-
-def first_mistake(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    location = ".".join(str(part) for part in first["loc"])
-    return f"{location}: {first['msg']}" if location else first["msg"]
 
 
 def json_schema() -> dict[str, Any]:

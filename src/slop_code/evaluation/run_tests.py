@@ -6,11 +6,10 @@ import contextlib
 import functools
 import re
 import shutil
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from slop_code._io import keep_ends, open_regular, write_atomic
+from slop_code._io import keep_ends, write_atomic
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.evidence import (
     ATTEMPT,
@@ -24,6 +23,7 @@ from slop_code.evaluation.evidence import (
     pair_folders,
 )
 from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.reports.followed_files import follow_file, follow_stream, stream_progress
 from slop_code.evaluation.roster import assign_only
 from slop_code.evaluation.staging import (
     LOG_LIMIT,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.evidence import ReportParser
+    from slop_code.evaluation.reports.stream_progress import StreamReader
     from slop_code.evaluation.roster import Roster
     from slop_code.execution.cache import Cache
     from slop_code.execution.session import Session
@@ -56,8 +57,6 @@ if TYPE_CHECKING:
 NO_TIMEOUTS = TimeoutsSpec()
 SESSION_BASE_S = 120.0
 SESSION_TEST_S = 6.0
-CHUNK = 1 << 16
-POLL_S = 0.05
 _OWN_FOLDER = re.compile(r"[1-9]\d*|repeat-[1-9]\d*")
 Value = TypeVar("Value")
 
@@ -87,14 +86,18 @@ def sessions_for(session: Session, pairs: int) -> Iterator[list[Session]]:
 
 def run_pairs(settings: PytestSettings, sessions: Sequence[Session], roster: Roster) -> list[Evidence]:
     """The evidence of each pair, without its reports. A failure of a pair does not stop the others."""
-    actions = [
-        functools.partial(_run_pair, settings, session, roster.of_pair(pair), pair)
-        for pair, session in enumerate(sessions, start=1)
-    ]
+    progress = stream_progress(settings.context, sessions[0], roster)
+    actions = []
+    for pair, session in enumerate(sessions, start=1):
+        own = roster.of_pair(pair)
+        reader = progress.reader(entry.nodeid for entry in own.entries) if progress else None
+        actions.append(functools.partial(_run_pair, settings, session, own, pair, reader))
     return run_concurrently(actions) if len(actions) > 1 else [actions[0]()]
 
 
-def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int) -> Evidence:
+def _run_pair(
+    settings: PytestSettings, session: Session, own: Roster, pair: int, reader: StreamReader | None
+) -> Evidence:
     context, staged = settings.context, settings.staged
     selection = JudgeSelection(
         None if len(own.entries) == len(staged.roster.entries) else [entry.nodeid for entry in own.entries],
@@ -108,7 +111,7 @@ def _run_pair(settings: PytestSettings, session: Session, own: Roster, pair: int
         seconds = float("inf") if timeout is None else timeout
         request = judge_request(session, context, staged.folder, settings.command, seconds, selection)
         environment = {**request.environment, **live}
-        with follow_file(request.reports / LOG, settings.follow):
+        with follow_stream(session, request, reader), follow_file(request.reports / LOG, settings.follow):
             judged = session.judge(replace(request, environment=environment, interactive=settings.interactive))
     except (InfrastructureError, OSError) as error:
         return Evidence.of_failure(error, own, pair)
@@ -257,33 +260,3 @@ def run_concurrently(actions: Sequence[Callable[[], Value]]) -> list[Value]:
     finally:
         for opened in (token, *ends):
             opened.close()
-
-
-@contextlib.contextmanager
-def follow_file(path: Path, write: Callable[[bytes], None] | None) -> Iterator[None]:
-    """Pass everything that is appended to the file to `write` while the block runs, and the rest at its end."""
-    if write is None:
-        yield
-        return
-    done = threading.Event()
-    thread = threading.Thread(target=_follow, args=(path, write, done), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _follow(path: Path, write: Callable[[bytes], None], done: threading.Event) -> None:
-    stream, ended = None, False
-    try:
-        while not ended:
-            ended = done.wait(POLL_S)
-            with contextlib.suppress(OSError):
-                stream = stream or open_regular(path)
-            while stream and (chunk := stream.read(CHUNK)):
-                write(chunk)
-    finally:
-        if stream:
-            stream.close()

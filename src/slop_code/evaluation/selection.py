@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import near_or_known
 from slop_code.errors import ConfigError, UsageError
 from slop_code.execution.assets import walk
 
@@ -40,7 +41,7 @@ def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
 
 def checkpoints_to_run(ordered: Sequence[str], current: str, *, include_prior: bool) -> list[str]:
     if current not in ordered:
-        raise UsageError(f"no checkpoint {current!r}; there are {', '.join(ordered)}")
+        raise UsageError(f"no checkpoint {current!r}{near_or_known(current, ordered)}")
     return list(ordered[: ordered.index(current) + 1]) if include_prior else [current]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
-from slop_code.errors import ConfigError, InfrastructureError
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation import judge, test_code
 from slop_code.evaluation.command import (
     DATA_FOLDERS,
@@ -23,26 +21,24 @@ from slop_code.evaluation.command import (
     OWN_PACKAGES,
     PLUGIN,
     USAGE,
-    render_ini,
 )
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
+from slop_code.evaluation.problem.problem_contents import Contents, file_digest, selected_inputs
 from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import (
     Selection,
-    checkpoint_files,
     checkpoint_of,
     files_in,
     folders_of_tests,
-    select,
 )
 from slop_code.evaluation.test_code.find_test_code import find_test_code
-from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
-from slop_code.execution.assets import asset_environment, copy_assets, walk
+from slop_code.evaluation.test_code.test_inputs import code_digests
+from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import LOG, TESTS_DIR, JudgeRequest
@@ -54,6 +50,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.reports.stream import Stream
+    from slop_code.evaluation.test_code.test_inputs import TestInputs
     from slop_code.execution.sandbox import BoxLayout
 
 ASSETS = "assets"
@@ -157,68 +154,10 @@ def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:
                 shutil.copy(path, target)
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """Digests of the files in a problem's folder."""
-
-    tests: Mapping[PurePosixPath, str]
-    assets: Mapping[str, str]
-
-    @classmethod
-    def of(cls, problem: ProblemConfig) -> Contents:
-        folder, assets = problem.path / "tests", {}
-        for name, root in problem.assets.items():
-            if root.is_file():
-                assets[f"assets/{name}"] = _file_digest(root)
-                continue
-            paths = walk(root.resolve(), fence=root.resolve())
-            assets |= {f"assets/{name}/{path}": _file_digest(real) for path, real in paths if real.is_file()}
-        return cls({path: _file_digest(folder / path) for path in files_in(folder)}, assets)
-
-
-def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
-    """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
-    return _inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents)).tests_digest
-
-
-def inputs_of(problem: ProblemConfig, checkpoint: CheckpointConfig) -> TestInputs:
-    """The inputs of a checkpoint's tests as they are now."""
-    contents = Contents.of(problem)
-    selection, ini = _selected(problem, checkpoint, contents)
-    code = code_digests(selection.root, selection.files)
-    return _inputs(problem, checkpoint, contents, selection, ini).model_copy(update={"code": code})
-
-
-def _selected(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> tuple[Selection, str]:
-    tests, ordered = problem.path / "tests", list(problem.checkpoints)
-    names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, contents.tests)
-    selection = select(tests, ordered, names)
-    return selection, render_ini(problem.markers, selection.run)
-
-
-def _inputs(
-    problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents, selection: Selection, ini: str
-) -> TestInputs:
-    if missing := [path for path in selection.files if path not in contents.tests]:
-        raise ConfigError(f"{selection.root}: no file {missing[0]}")
-    files = {f"tests/{path}": contents.tests[path] for path in selection.files}
-    config = problem.verdict_settings(checkpoint)
-    # Not validated, so that the digests are those of the values themselves.
-    return TestInputs.model_construct(
-        files={**files, **contents.assets}, ini=ini, visible=list(problem.visible), config=config
-    )
-
-
-def _file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
-        return executable + hashlib.file_digest(stream, "sha256").hexdigest()
-
-
 def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     """The staged tests, collected once without any subject; every later evaluation accounts for that roster."""
     problem, checkpoint = context.problem, context.checkpoint
-    inputs = _inputs(problem, checkpoint, Contents.of(problem), plan.selection, plan.ini)
+    inputs = selected_inputs(problem, checkpoint, Contents.of(problem), plan.selection, plan.ini)
     digest = digest_of([inputs.tests_digest, plan.copied]) if plan.copied else inputs.tests_digest
     sources = judge_sources()
 
@@ -255,7 +194,7 @@ def _staging_key(context: EvaluationContext, command: Sequence[str], tests_diges
     content = [tests_digest, config_digest, list(command), versions, variables]
     rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
     files = [*judge_sources().values(), *rules]
-    return digest_of([*content, *context.sandbox.identity(), __version__, *map(_file_digest, files)])
+    return digest_of([*content, *context.sandbox.identity(), __version__, *map(file_digest, files)])
 
 
 def _write_test_code(folder: Path, stream: Stream) -> None:

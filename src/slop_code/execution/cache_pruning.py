@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+LAST = "last"
+"""Folder of the last result that has no folder of its own."""
+
 RESULTS = "results"
 KINDS = (
-    "arrivals", "layers", "probes", "pythons", "quality", RESULTS, "subjects", "support", "tests", "tools", "users",
-    "uv",
+    "arrivals", LAST, "layers", "probes", "pythons", "quality", RESULTS, "subjects", "support", "tests", "tools",
+    "users", "uv",
 )  # fmt: skip
 """Folders of the cache. They are listed because the cache folder may contain other things."""
 
@@ -42,22 +45,39 @@ def folder_size(folder: Path) -> FolderSize:
     return FolderSize(entries, total)
 
 
-def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[str]:
-    """One line for each action; an InfrastructureError when everything is to be removed while evaluations run."""
+@dataclass(frozen=True, slots=True)
+class PruneAction:
+    item: str
+    """Path of a folder, or the name of an object of the engine."""
+
+    engine: str | None = None
+    """Command of the container engine whose object it is."""
+
+    kept: str | None = None
+    """Why it was not removed."""
+
+    def __str__(self) -> str:
+        if self.engine is None:
+            return f"{self.item}: {self.kept or 'removed'}"
+        return f"{self.engine}: {self.item} {self.kept or 'removed'}"
+
+
+def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[PruneAction]:
+    """One record for each action; an InfrastructureError when everything is to be removed while evaluations run."""
     with cache.exclusive_lock() if everything else contextlib.nullcontext():
         for folder in cache.remove_abandoned_sessions():
-            yield f"{folder}: removed"
+            yield PruneAction(str(folder))
         if everything:
             for rest in cache.root.glob(".tmp*/"):  # of a prune that was killed
                 remove_tree(rest)
             for kind in KINDS:
                 if (cache.root / kind).is_dir():
                     remove_whole(cache.root / kind, cache.root)
-                    yield f"{cache.root / kind}: removed"
+                    yield PruneAction(str(cache.root / kind))
         yield from _prune_engine(cache, binary)
 
 
-def _prune_engine(cache: Cache, binary: str) -> Iterator[str]:
+def _prune_engine(cache: Cache, binary: str) -> Iterator[PruneAction]:
     """Remove the locks of dead owners, and their containers, volumes and images."""
     remove_dead_owners(cache)
     engine = Engine(binary)
@@ -66,10 +86,10 @@ def _prune_engine(cache: Cache, binary: str) -> Iterator[str]:
     try:
         yield from _remove_unowned(engine)
     except InfrastructureError as error:
-        yield f"{binary}: left alone, {error}"
+        yield PruneAction(binary, kept=f"left alone, {error}")
 
 
-def _remove_unowned(engine: Engine) -> Iterator[str]:
+def _remove_unowned(engine: Engine) -> Iterator[PruneAction]:
     removed = remove_left_over(engine, engine.containers(), engine.volumes())
     images = [
         image for image in sorted(engine.images()) if is_left_over(LabelledObject(image, engine.image_labels(image)))
@@ -77,4 +97,4 @@ def _remove_unowned(engine: Engine) -> Iterator[str]:
     engine.remove(images=images)
     remaining = {*[item.name for item in [*engine.containers(), *engine.volumes()]], *engine.images()}
     for name in [*removed, *images]:
-        yield f"{engine.binary}: {name} {'cannot be removed: is it in use?' if name in remaining else 'removed'}"
+        yield PruneAction(name, engine.binary, "cannot be removed: is it in use?" if name in remaining else None)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from slop_code._arguments import check_path
 from slop_code._io import digest_of
+from slop_code._suggestions import did_you_mean
 from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
@@ -242,10 +243,8 @@ def load_environment(name_or_path: str | Path) -> EnvironmentSpec:
         return EnvironmentSpec.from_yaml(file)
     if os.path.exists(name_or_path):
         return EnvironmentSpec.from_yaml(name_or_path)
-    raise UsageError(
-        f"{name_or_path}: no such environment; shipped are {', '.join(sorted(shipped))}, "
-        "any other is given by the path of its YAML file"
-    )
+    known = f"; shipped are {', '.join(sorted(shipped))}, any other is given by the path of its YAML file"
+    raise UsageError(f"{name_or_path}: no such environment{did_you_mean(str(name_or_path), shipped) or known}")
 
 
 def _shipped() -> dict[str, Path]:

@@ -45,6 +45,10 @@ class HostSandbox(ABC):
     def image(self) -> str | None:
         return None
 
+    @property
+    def disk(self) -> str:
+        return str(self.cache.root)
+
     def identity(self) -> Sequence[object]:
         return [self.name, *python_identity()]
 

@@ -1,4 +1,4 @@
-"""Progress events: steps that may take a while, as records; `reporting.progress_text` makes English of them."""
+"""Progress events: steps that may take a while, as records; `reporting.progress` makes English of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ class ProgressKind(StrEnum):
     RUN_SETUP_COMMAND = "run_setup_command"
     COLLECT_TESTS = "collect_tests"
     RUN_TESTS = "run_tests"
+    TESTS_DONE = "tests_done"
     CONNECT_TO_CLUSTER = "connect_to_cluster"
     CHECK_STEP = "check_step"
     EVALUATE_REFERENCE = "evaluate_reference"
     EVALUATE_MUTANTS = "evaluate_mutants"
     EVALUATE_CONTROLS = "evaluate_controls"
+    EVALUATE_LIMITS = "evaluate_limits"
     REPEAT_STARVED = "repeat_starved"
     REPEAT_TESTS = "repeat_tests"
     RETRY_CONDITION = "retry_condition"
@@ -38,21 +40,30 @@ _LONG = {
 class ProgressEvent:
     kind: ProgressKind
     name: str = ""
-    """The image, machine, packages, command, check step, condition or test, depending on the kind."""
+    """The image, machine, packages, command, submission, check step, condition or test, depending on the kind."""
 
     problem: str = ""
     checkpoint: str = ""
     count: int = 0
-    """Tests, nodes or mutants, or the number of this run."""
+    """Tests, evaluations or runs that are done, nodes, or the number of this step."""
 
     total: int = 0
-    """Pairs of boxes, jobs at a time or runs, that `count` belongs to."""
+    """Pairs of boxes, jobs at a time, or all that `count` counts; 0: not known."""
+
+    passed: int = 0
+    failed: int = 0
+    """Of the tests that are done; others were skipped."""
 
     @property
     def is_long(self) -> bool:
         """Steps that may take minutes are shown even where the others are not."""
         return self.kind in _LONG
 
+    @property
+    def is_count(self) -> bool:
+        """No step, but the number of tests that are done; it comes several times a second."""
+        return self.kind is ProgressKind.TESTS_DONE
+
 
 ProgressCallback = Callable[[ProgressEvent], None]
-"""Called by any thread, before the step begins."""
+"""Called by any thread, before the step begins; with TESTS_DONE, while tests run."""

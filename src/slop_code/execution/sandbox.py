@@ -242,6 +242,10 @@ class Sandbox(Protocol):
     def image(self) -> str | None:
         """Digest of the image that both boxes are made of; None without images."""
 
+    @property
+    def disk(self) -> str:
+        """Folder whose disk everything is installed on, for a message."""
+
     def identity(self) -> Sequence[object]:
         """Part of the key of every cache entry made here: the judge's interpreter, machine, image."""
 

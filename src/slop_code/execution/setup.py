@@ -216,7 +216,7 @@ class SubjectSetup:
             self.sandbox.progress(ProgressEvent(ProgressKind.RUN_SETUP_COMMAND, step.shown))
             done = setup_box.run(step.argv, max(0.0, deadline - time.monotonic()))
             if done.exit_code != 0:
-                raise SetupStepError(step, done, timeout)
+                raise SetupStepError(step, done, timeout, self.sandbox.disk)
 
 
 def _setup_environment(sandbox: Sandbox, scratch: Path) -> dict[str, str]:

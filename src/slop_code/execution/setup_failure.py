@@ -9,6 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import InfrastructureError, SlopCodeError, SlowSetupError, SubmissionSetupError
+from slop_code.execution.install_failure import CauseKind, install_cause
 from slop_code.execution.sandbox import UnusableSetupError
 
 if TYPE_CHECKING:
@@ -84,11 +85,28 @@ def _with_paths(word: str, paths: Mapping[str, str]) -> str:
 class SetupStepError(SlopCodeError):
     """A step failed; nobody has been found at fault yet."""
 
-    def __init__(self, step: SetupStep, done: ProcessResult, timeout: float) -> None:
+    def __init__(self, step: SetupStep, done: ProcessResult, timeout: float, disk: str) -> None:
+        """`disk`: where set-up writes."""
         limit = f"did not end within the {timeout:g} s of setup.timeout"
         how = limit if done.exit_code is None else f"exited with {done.exit_code}"
         super().__init__(f"`{step.shown}` {how}\n{done.output.strip() or 'it printed nothing'}")
-        self.step, self.done = step, done
+        self.step, self.done, self.disk = step, done, disk
+
+    def as_infrastructure(self, reason: str = "") -> InfrastructureError:
+        """With advice, unless code of the submission could have printed what it would be based on."""
+        is_own_output = self.step.kind in (StepKind.TOOL, StepKind.PACKAGES) and self.done.exit_code is not None
+        cause = install_cause(self.done.output if is_own_output else "")
+        advice = cause.advice(disk=self.disk, requirements="the submission's requirements")
+        parts = ["set-up", *filter(None, [reason]), f"{advice}\n{self}" if advice else str(self)]
+        return InfrastructureError(": ".join(parts))
+
+    def as_verdict(self) -> SubmissionSetupError:
+        """Without advice and without a path of this machine; only a package that the index lacks is named."""
+        output = self.done.output
+        is_resolution = self.step.kind is StepKind.PACKAGES and BUILD_FAILED not in output
+        cause = install_cause(output if is_resolution and self.done.exit_code == UNSATISFIABLE else "")
+        is_missing = cause.kind in (CauseKind.NO_PACKAGE, CauseKind.NO_VERSION)
+        return SubmissionSetupError(f"{cause.fact}\n{self}" if is_missing else str(self))
 
 
 class SetupProbe(Protocol):
@@ -113,14 +131,14 @@ def setup_error(spec: EnvironmentSpec, error: SetupStepError, probe: SetupProbe)
     """
     reading, kind = spec.setup.on_failure, error.step.kind
     if reading == "infrastructure" or kind is StepKind.TOOL:
-        return InfrastructureError(f"set-up: {error}")
+        return error.as_infrastructure()
     if reading == "verdict":
-        return SubmissionSetupError(str(error))
+        return error.as_verdict()
     reason = _package_failure(error, probe) if kind is StepKind.PACKAGES else _missing_program(spec, error, probe)
     reason = reason or (_disk_failure(spec, probe) if spec.interpreter() is None else _index_failure(probe))
     if reason is not None:
-        return InfrastructureError(f"set-up: {reason}: {error}")
-    return SlowSetupError(str(error)) if error.done.exit_code is None else SubmissionSetupError(str(error))
+        return error.as_infrastructure(reason)
+    return SlowSetupError(str(error)) if error.done.exit_code is None else error.as_verdict()
 
 
 def damaged_environment(spec: EnvironmentSpec, steps: Sequence[SetupStep], damage: ValueError) -> SlopCodeError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache, file_lock, remove_path, remove_tree
+from slop_code.execution.install_failure import CauseKind, install_cause
 from slop_code.execution.manifest import (
     check_installed,
     check_manifest,
@@ -40,6 +41,7 @@ REBUILD = "if it happens again, `slop-code cache prune --all` removes all that i
 LOOKUP_FAILURE = "failed to lookup address"
 """Part of what uv prints then."""
 
+REQUIREMENTS = "test_dependencies"
 DESCRIPTION = "made.json"
 PREFIX = """
 import sys
@@ -47,9 +49,6 @@ if sys.prefix == sys.base_prefix:
     sys.exit("the environment that uvx made has no packages of its own: Python would use those of the host")
 print(sys.prefix)
 """
-NETWORK_SIGNS = ("failed to fetch", "error sending request", "client error", "network", "not found in the cache", "dns")
-"""Parts of what uv prints, in lower case, where the package index may be out of reach."""
-
 UNRESOLVABLE_SIGNS = ("no solution found when resolving", "couldn't parse requirement", "the start of a requirement:")
 UNKNOWN_SIGNS = ("not found in the cache", "network was disabled", "could not be queried", "unauthorized", "forbidden")
 """Parts of what uv prints, in lower case: no version fits a requirement, unless the package index did not answer."""
@@ -207,7 +206,7 @@ class HostToolBuilder:
         if done.exit_code is None:
             raise tools_too_late(argv, self.timeout, done.output)
         if done.exit_code != 0:
-            raise tool_failure(argv, done.exit_code, done.output)
+            raise tool_failure(argv, done.exit_code, done.output, str(self.cache.root))
         return (self.scratch / "log").read_text(errors="replace")
 
 
@@ -230,12 +229,15 @@ def tools_too_late(argv: Sequence[str], timeout: float, output: str = "") -> Too
     return ToolInstallationError(f"the test tools cannot be installed: {limit}; {step}\n{output}".strip(), output)
 
 
-def tool_failure(argv: Sequence[str], exit_code: int, output: str) -> ToolInstallationError:
-    network = any(sign in output.lower() for sign in NETWORK_SIGNS)
-    step = "is there a network? `slop-code cache warm` fetches them ahead" if network else REBUILD
+def tool_failure(argv: Sequence[str], exit_code: int, output: str, disk: str) -> ToolInstallationError:
+    """`disk`: where the tools are installed."""
+    cause = install_cause(output)
+    advice = cause.advice(disk=disk, requirements=REQUIREMENTS)
+    fact = advice or f"{_last_cause(output) or f'uv exited with {exit_code}'}; {REBUILD}"
+    if cause.kind is CauseKind.NO_NETWORK:
+        fact += "; `slop-code cache warm` fetches them ahead"
     return ToolInstallationError(
-        f"the test tools cannot be installed: {_cause(output) or f'uv exited with {exit_code}'}; {step}\n"
-        f"`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
+        f"the test tools cannot be installed: {fact}\n`{shlex.join(argv)}` exited with {exit_code}\n{output.strip()}",
         output,
     )
 
@@ -244,11 +246,14 @@ def _unresolvable_fact(output: str) -> str | None:
     text = output.lower()
     if not any(sign in text for sign in UNRESOLVABLE_SIGNS) or any(sign in text for sign in UNKNOWN_SIGNS):
         return None
+    cause = install_cause(output)
+    if cause.kind in (CauseKind.NO_PACKAGE, CauseKind.NO_VERSION):
+        return cause.advice(disk="", requirements="the list")
     first = re.search(r"(?m)^\s*cause: (.+)$", output)
-    return first[1].rstrip(".") if first else _cause(output)
+    return first[1].rstrip(".") if first else _last_cause(output)
 
 
-def _cause(output: str) -> str | None:
+def _last_cause(output: str) -> str | None:
     """The last cause that uv prints is the innermost; only hints come after it."""
     lines = [line.strip() for line in output.splitlines()]
     causes = [LABEL.sub("", line) for line in lines if line and not line.lower().startswith("hint:")]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._io import open_regular
 from slop_code.errors import InfrastructureError, SubmissionSetupError
 from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COPY_S = 600
+CHUNK = 1 << 20
+MAX_REPORTS_SIZE = 1 << 29
+"""More than any reader of the reports takes."""
 MAX_PATH_BYTES = 3000
 """Of a path in the submission; with the folder that it is in, the system takes 4096."""
 
@@ -99,12 +103,19 @@ class UnsandboxedSetupBox(HostSetupBox):
 
 
 def take_reports(source: Path, target: Path) -> None:
-    """Copy regular files only: the submission may have put links, pipes and folders there."""
+    """Copy regular files only: the submission may have put links, pipes and folders there, and files of any size.
+
+    What is beyond `MAX_REPORTS_SIZE` is left out, which is no verdict then.
+    """
     if source.is_symlink() or not source.is_dir():
         return
+    left = MAX_REPORTS_SIZE
     for path in source.iterdir():
         if path.is_file() and not path.is_symlink() and path.name != LOG:
-            shutil.copyfile(path, target / path.name, follow_symlinks=False)
+            with open_regular(path) as stream, (target / path.name).open("wb") as copy:
+                while chunk := stream.read(min(CHUNK, left)):
+                    copy.write(chunk)
+                    left -= len(chunk)
 
 
 def end_daemons(argv: Sequence[str]) -> list[str]:

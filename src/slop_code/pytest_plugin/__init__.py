@@ -137,8 +137,10 @@ class LocalProblem:
         self.problem = problem
         self.checkpoint = problem.checkpoints.get(str(given))
         if given and not self.checkpoint:
-            names = ", ".join(problem.checkpoints)
-            raise pytest.UsageError(f"--checkpoint: {problem.name} has no checkpoint {given!r}; there are {names}")
+            from slop_code._suggestions import near_or_known
+
+            near = near_or_known(str(given), problem.checkpoints)
+            raise pytest.UsageError(f"--checkpoint: {problem.name} has no checkpoint {given!r}{near}")
         self.set_variables(config)
 
     def set_variables(self, config: pytest.Config) -> None:

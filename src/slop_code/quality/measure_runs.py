@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.quality.quality_record import QualityRecord, replaceable_record
+from slop_code.runs.folders.folder_kind import FolderKind, kind_of
 from slop_code.runs.folders.result_folders import checkpoint_folders
 from slop_code.runs.run_layout import LAYOUT, named_runs, stored_snapshot, text_of
 
@@ -55,7 +57,10 @@ def find_snapshots(folders: Sequence[Path]) -> list[SnapshotToMeasure]:
     """The snapshots of runs, of problems in runs, or of checkpoints; no problem has to be known."""
     snapshots = [snapshot for name, folder in named_runs(folders) for snapshot in _snapshots_in(name, folder)]
     if not snapshots:
-        raise UsageError(f"{folders[0]}: there is no snapshot; expected {LAYOUT}")
+        folder = folders[0]
+        runs = f"; for a folder of runs: `slop-code metrics {shlex.quote(str(folder))}/*/`"
+        step = runs if kind_of(folder) is FolderKind.RUNS else ""
+        raise UsageError(f"{folder}: there is no snapshot; expected {LAYOUT}{step}")
     return snapshots
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
-from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.runs.samples import submission_digest
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from slop_code.evaluation.report import first_mistake
+from slop_code.evaluation.result_files.stored_record import first_mistake
 from slop_code.quality.quality_record import QualityFigures
 from slop_code.quality.scb_check_driver import MARK, MAX_REASON_LENGTH
 

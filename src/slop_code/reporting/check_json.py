@@ -11,7 +11,7 @@ from slop_code.reporting.text import file_safe
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from slop_code.authoring.check.findings import Finding
+    from slop_code.authoring.check.findings import Finding, Rule
     from slop_code.authoring.check.steps import CheckReport, StepReport
 
 SCHEMA_VERSION = 1
@@ -54,6 +54,11 @@ def step_of(step: StepReport) -> dict[str, Any]:
         "summary": [file_safe(line) for line in step.outcome.summary],
         "facts": dict(step.outcome.facts),
     }
+
+
+def rule_of(rule: Rule, step: str) -> dict[str, Any]:
+    severity = str(rule.severity)
+    return {"rule": rule.id, "step": step, "severity": severity, "title": rule.title, "fix": rule.fix}
 
 
 def finding_of(finding: Finding, step: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Output of `problems check`: a line for each step with its findings below, and the current activity.
+"""Output of `problems check`: a line for each step with its findings below.
 
 Names, messages and details come from anywhere: they are escaped and bounded.
 """
@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
-import threading
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from slop_code._io import BestEffortStream
 from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.authoring.check.findings import Severity, count_by_severity
-from slop_code.reporting.progress_text import progress_text
+from slop_code.authoring.check.steps import STEPS
 from slop_code.reporting.terminal import ResultConsole, print_lines
-from slop_code.reporting.text import format_duration, one_line, plural, printable, truncate
+from slop_code.reporting.text import format_duration, one_line, plural, printable, shell_word, truncate
+from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.findings import Finding, Rule
     from slop_code.authoring.check.steps import CheckReport, StepReport
-    from slop_code.execution.progress_events import ProgressEvent
+    from slop_code.reporting.progress.status_line import StatusLine
     from slop_code.reporting.terminal import StyledLine
 
 DETAIL_LINES = 20
@@ -102,13 +100,62 @@ def counts(findings: Iterable[Finding]) -> str:
 
 
 def ending(reports: Sequence[CheckReport]) -> StyledLine:
-    """The last line, with the counts of all problems."""
+    """The counts of all problems."""
     findings = [finding for report in reports for finding in report.findings]
     undone = sum(len(report.undone) for report in reports)
     start = plural(len(reports), "problem")
     if undone:
         return f"{start}: {counts(findings)}; {plural(undone, 'step')} NOT DONE", "bold magenta"
     return f"{start}: {counts(findings)}", "bold red" if findings else "bold green"
+
+
+def next_step(reports: Sequence[CheckReport], *, all_checkpoints: bool = True) -> StyledLine:
+    """The last line: what to do now about the first problem that needs it."""
+    for report in reports:
+        if text := _next_for(report, all_checkpoints=all_checkpoints):
+            return f"next: {text}", "bold"
+    word = _shell_path(reports[0]) if len(reports) == 1 else "PROBLEM"
+    return f"ready: slop-code eval-snapshot SUBMISSION -p {word} -c CHECKPOINT", "bold"
+
+
+def _next_for(report: CheckReport, *, all_checkpoints: bool) -> str | None:
+    """None where all steps were done on all checkpoints, without errors and warnings."""
+    word, count = _shell_path(report), count_by_severity(report.findings)
+    again = f"slop-code problems check {word}"
+    if report.broken:
+        return f"slop-code doctor, as this machine could not do the step {report.broken[0].name}; then {again}"
+    if count[Severity.ERROR]:
+        return _fix_errors(report, again)
+    if report.undone:
+        return f"fix what blocks the step {report.undone[0].name}; then {again}"
+    if count[Severity.WARNING]:
+        return f"fix or allow {_the(count[Severity.WARNING], 'warning')} of {one_line(report.problem)}; then {again}"
+    if not all_checkpoints or {step.name for step in report.steps} != set(STEPS):
+        return f"{again}, for all steps{'' if all_checkpoints else ' and checkpoints'}"
+    return None
+
+
+def _fix_errors(report: CheckReport, again: str) -> str:
+    """A reference that does not pass is best looked at in `problems run`, unless an earlier step found errors."""
+    errors = [
+        (step.name, finding)
+        for step in report.steps
+        for finding in step.outcome.findings
+        if finding.severity is Severity.ERROR
+    ]
+    name, first = errors[0]
+    if name == "reference" and first.checkpoint is not None:
+        checkpoint = shell_word(text_of(first.checkpoint))
+        return f"slop-code problems run {_shell_path(report)} -c {checkpoint}, which shows how the reference fails"
+    return f"fix {_the(len(errors), 'error')} of {one_line(report.problem)} first; then {again}"
+
+
+def _the(count: int, word: str) -> str:
+    return f"the {word}" if count == 1 else f"these {count} {word}s"
+
+
+def _shell_path(report: CheckReport) -> str:
+    return shell_word(text_of(shown_path(report.path)))
 
 
 def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
@@ -119,39 +166,13 @@ def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
         yield f"  let it pass: # slop-code: allow {rule.id}  REASON", "dim"
 
 
-class ActivityLine:
-    """The current activity: a line of a terminal that the next activity replaces; elsewhere only long activities."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = BestEffortStream(stream)
-        self._live = stream.isatty()
-        self._lock = threading.Lock()
-
-    def __call__(self, event: ProgressEvent) -> None:
-        """Any thread may call this."""
-        step = one_line(progress_text(event))
-        with self._lock:
-            if self._live:
-                width = max(20, shutil.get_terminal_size().columns - 4)
-                self._stream.write(f"\r\x1b[K· {step[:width]}")
-            elif event.is_long:
-                self._stream.write(f"· {step}\n")
-            self._stream.flush()
-
-    def clear(self) -> None:
-        with self._lock:
-            if self._live:
-                self._stream.write("\r\x1b[K")
-                self._stream.flush()
-
-
 class CheckView:
-    def __init__(self, *, quiet: bool, every: bool) -> None:
+    def __init__(self, status: StatusLine, *, quiet: bool, every: bool) -> None:
         """`quiet`: standard output is for a document; `every`: see `step_lines`."""
         self._quiet, self._every = quiet, every
-        self._activity = ActivityLine(sys.stderr)
+        self._status = status
         self._console = ResultConsole()
-        self.listener = CheckListener(self._activity, self._began, self._done, self._changed)
+        self.listener = CheckListener(status, self._began, self._done, self._changed)
 
     def _began(self, problem: str, path: Path, environment: str | None) -> None:
         self._print([heading(problem, path, environment)])
@@ -160,15 +181,15 @@ class CheckView:
         self._print(step_lines(step, folder, every=self._every))
 
     def _changed(self, line: str) -> None:
-        self._activity.clear()
-        print(f"· {one_line(line)}", file=sys.stderr, flush=True)
+        with self._status.hidden():
+            print(f"· {one_line(line)}", file=sys.stderr, flush=True)
 
-    def end(self, reports: Sequence[CheckReport]) -> None:
-        self._print([ending(reports)])
+    def end(self, reports: Sequence[CheckReport], *, all_checkpoints: bool) -> None:
+        self._print([ending(reports), next_step(reports, all_checkpoints=all_checkpoints)])
 
     def _print(self, lines: Iterable[StyledLine]) -> None:
-        self._activity.clear()
         if self._quiet:
             return
-        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        # A closed pipe does not change the exit status.
+        with self._status.hidden(), contextlib.suppress(BrokenPipeError):
             print_lines(self._console, lines)

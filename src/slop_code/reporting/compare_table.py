@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, get_args
 
 from rich.text import Text
 
+from slop_code._suggestions import first_names
 from slop_code.comparison.records import Change
-from slop_code.errors import first_names
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import first_line, format_percent, more_line, one_line, plural

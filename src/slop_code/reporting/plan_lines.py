@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.progress_tracker import time_left
+from slop_code.reporting.progress.progress_tracker import time_left
 from slop_code.reporting.text import first_line, format_duration, one_line, plural
 
 if TYPE_CHECKING:

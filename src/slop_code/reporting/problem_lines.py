@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from slop_code.reporting.terminal import StyledLine
 
 
-def written_lines(folder: Path, named: bool) -> Iterator[str]:
-    """Next commands for a new problem; `named`: its name alone is enough to find it."""
+def next_commands(folder: Path, named: bool) -> dict[str, str]:
+    """Commands for a new problem by their purpose; `named`: its name alone is enough to find it."""
     word = shell_word(text_of(folder.name if named else str(folder)))
-    yield f"try it:   slop-code problems run {word} -c 1"
-    yield f"check it: slop-code problems check {word}"
-    yield f"use it:   slop-code eval-snapshot SUBMISSION -p {word} -c 1"
+    return {
+        "try": f"slop-code problems run {word} -c 1",
+        "check": f"slop-code problems check {word}",
+        "use": f"slop-code eval-snapshot SUBMISSION -p {word} -c 1",
+    }
 
 
 def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from slop_code.reporting.result_lines import STYLES, short_digest
+from slop_code.reporting.failures.failure_lines import STYLES
+from slop_code.reporting.provenance_text import short_digest
 from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import JSON_HAS_ALL, first_line, format_duration, more_line, one_line, plural, printable
 from slop_code.verification.rerun_changes import rerun_changes

@@ -9,7 +9,7 @@ from slop_code.reporting.text import format_size, one_line, plural
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestAttempt, TestResult
-    from slop_code.evaluation.usage.resources import LimitKind, StruckLimit, Usage
+    from slop_code.evaluation.usage.resources import LimitKind, StruckLimit, TestTimeout, Usage
     from slop_code.runs.checkpoint_lines import CheckpointFacts
 
 _NAMES: dict[LimitKind, str] = {
@@ -25,15 +25,22 @@ def limit_lines(test: TestResult) -> list[str]:
     """A line for each limit that struck a test that did not pass; the time limit is the last."""
     if test.status == "passed":
         return []
-    lines = [_limit_text(struck) for struck in test.limits]
-    if test.timeout is not None:
-        whose = "the checkpoint's timeout" if test.timeout.kind == "test" else "a time limit in the test"
-        lines.append(f"limit struck: {whose} of {test.timeout.limit_s:g} s")
-    return lines
+    calls = (f", in {one_line(struck.call)}" if struck.call else "" for struck in test.limits)
+    lines = [f"{_limit_text(struck)}{call}" for struck, call in zip(test.limits, calls, strict=True)]
+    return lines if test.timeout is None else [*lines, _timeout_text(test.timeout)]
+
+
+def first_limit(test: TestResult) -> str | None:
+    """The first of these lines without the call, so that it is the same for all tests that the limit struck."""
+    if test.status == "passed":
+        return None
+    if test.limits:
+        return _limit_text(test.limits[0])
+    return None if test.timeout is None else _timeout_text(test.timeout)
 
 
 def failure_note(facts: CheckpointFacts) -> str:
-    """Why a whole checkpoint fared badly: its set-up failed, or limits struck. Empty if neither is so."""
+    """Reason of a checkpoint that failed as a whole: its set-up failed, or limits struck. Empty if neither is so."""
     if facts.setup_failure:
         return one_line(facts.setup_failure)
     counts = [(_NAMES[kind], count) for kind, count in facts.limits.items()]
@@ -55,8 +62,12 @@ def _attempt_text(attempt: TestAttempt) -> str:
 
 def _limit_text(struck: StruckLimit) -> str:
     value = "" if struck.limit is None else f" of {_value(struck.kind, struck.limit)}"
-    call = f", in {one_line(struck.call)}" if struck.call else ""
-    return f"limit struck: {_NAMES[struck.kind]}{value}{call}"
+    return f"limit struck: {_NAMES[struck.kind]}{value}"
+
+
+def _timeout_text(timeout: TestTimeout) -> str:
+    whose = "the checkpoint's timeout" if timeout.kind == "test" else "a time limit in the test"
+    return f"limit struck: {whose} of {timeout.limit_s:g} s"
 
 
 def _value(kind: LimitKind, value: int) -> str:

@@ -11,14 +11,15 @@ from rich.text import Text
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, has_tests
 from slop_code.evaluation.reports.raw_test import shortened
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.failure_causes import checkpoint_cause, not_passed_tests, syntax_error
+from slop_code.reporting.failures.failure_lines import STYLES, cause_lines, failure_lines, line_of_test
+from slop_code.reporting.provenance_text import python_text, sandbox_text, short_digest
 from slop_code.reporting.resource_text import attempt_lines, limit_lines, usage_text
 from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import (
     NOT_RECORDED,
     first_line,
     format_duration,
-    more_line,
     one_line,
     plural,
     printable,
@@ -33,48 +34,66 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from rich.console import Console
+
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.reporting.terminal import StyledLine
 
-MAX_FAILURES = 10
-"""Failures that are shown with their messages."""
-MAX_LISTED_FAILURES = 50
-"""Failures that are shown with a line each."""
-HEADLINE_WIDTH = 160
-"""Characters of that line after the name."""
 MAX_MESSAGE_LINES = 40
 MAX_TEXT_LENGTH = 1 << 20
-DIGEST_LENGTH = 12
-STYLES = {"passed": "green", "failed": "red", "error": "magenta", "skipped": "yellow"}
 
 
-def show_result(results: CorrectnessResults, policy: Policy, *, every: bool = False, messages: bool = True) -> None:
-    """A new result. Messages are left out where pytest's output, which has them, was shown."""
-    _show(results, (), result_lines(results, policy, every=every, messages=messages))
+def show_result(
+    results: CorrectnessResults,
+    policy: Policy,
+    hint: str | None = None,
+    *,
+    every: bool = False,
+) -> None:
+    """A new result. `hint`: how to see a failure in full; `every`: all tests with their messages."""
+    console = ResultConsole()
+    _show(console, results, (), _chosen_lines(console, results, policy, hint, every=every))
+
+
+def show_after_pytest(results: CorrectnessResults, policy: Policy) -> None:
+    """A new result, below pytest's own output."""
+    _show(ResultConsole(), results, (), lines_after_pytest(results, policy))
 
 
 def show_stored(
-    results: CorrectnessResults, policy: Policy, path: Path, agent: str | None = None, *, every: bool = False
+    results: CorrectnessResults, policy: Policy, path: Path | None, agent: str | None = None, *, every: bool = False
 ) -> None:
-    """A stored result with its provenance and a line for each test; `path`: as the user gave it.
+    """A stored result with its provenance; `every`: all tests with their messages.
 
-    `agent`: text about the agent and its work, where that is recorded.
+    `path`: as the user gave it; None: the last result. `agent`: text about the agent and its work, if recorded.
     """
-    facts = [*provenance_lines(results), *([f"agent: {agent}"] if agent else [])]
-    _show(results, facts, listed_lines(results, policy, path, every=every))
-
-
-def _show(results: CorrectnessResults, facts: Iterable[str], lines: Iterable[StyledLine]) -> None:
     console = ResultConsole()
+    facts = [*provenance_lines(results), *([f"agent: {agent}"] if agent else [])]
+    _show(console, results, facts, _chosen_lines(console, results, policy, show_hint(path), every=every))
+
+
+def _chosen_lines(
+    console: Console, results: CorrectnessResults, policy: Policy, hint: str | None, *, every: bool
+) -> Iterator[StyledLine]:
+    return every_test_lines(results, policy) if every else result_lines(results, policy, hint, _width(console))
+
+
+def _show(console: Console, results: CorrectnessResults, facts: Iterable[str], lines: Iterable[StyledLine]) -> None:
+    """Counts are left out after an infrastructure failure, since they read like a verdict."""
     console.print(Text(printable(f"{results.problem_name} {results.checkpoint_name}"), "bold"))
-    if console.is_terminal:
+    if console.is_terminal and not results.infrastructure_failure:
         console.print(group_table(results))
-    else:
+    elif not results.infrastructure_failure:
         for name, passed, total in group_rows(results):
             console.print(f"  {name.lower()}: {passed}/{total}")
     print_lines(console, [(text, "dim") for text in facts])
     print_lines(console, lines)
+
+
+def _width(console: Console) -> int | None:
+    """None where lines are not cut: a name in a file or a pipe can be copied."""
+    return console.width if console.is_terminal else None
 
 
 def group_rows(results: CorrectnessResults) -> list[tuple[str, int, int]]:
@@ -92,63 +111,53 @@ def group_table(results: CorrectnessResults) -> Table:
 
 
 def result_lines(
-    results: CorrectnessResults, policy: Policy, *, every: bool, messages: bool = True
+    results: CorrectnessResults, policy: Policy, hint: str | None = None, width: int | None = None
 ) -> Iterator[StyledLine]:
-    """The lines below the counts. `every`: all tests, and the times of the phases."""
-    yield from _reason(results)
-    failures = _failures(results)
-    for test in results.tests if every else failures[:MAX_FAILURES]:
-        yield _test_title(test), STYLES[test.status]
+    """The lines below the counts: the cause of the checkpoint, the failures by cause, the verdict."""
+    cause = checkpoint_cause(results)
+    yield from cause_lines(results, cause)
+    if not results.infrastructure_failure:
+        yield from failure_lines(results, cause, width, "; -v shows all")
+        if hint is not None and not_passed_tests(results):
+            yield hint, "dim"
+    yield from _ending(results, policy, every=False)
+
+
+def show_hint(path: Path | None) -> str:
+    """`path`: of a result; None: the last one."""
+    words = ["slop-code show", *([] if path is None else [shell_word(text_of(str(path)))]), "TEST"]
+    return f"a test in full: {' '.join(words)}"
+
+
+def lines_after_pytest(results: CorrectnessResults, policy: Policy) -> Iterator[StyledLine]:
+    """All that pytest's own output does not have: of its failures, only the limits that struck."""
+    yield from cause_lines(results, checkpoint_cause(results))
+    for test in not_passed_tests(results):
+        if limits := limit_lines(test):
+            yield line_of_test(test, limits[0]), STYLES[test.status]
+    yield from _ending(results, policy, every=True)
+
+
+def every_test_lines(results: CorrectnessResults, policy: Policy) -> Iterator[StyledLine]:
+    """The long form: all tests with their messages, and the times of the phases."""
+    yield from cause_lines(results, checkpoint_cause(results))
+    for test in results.tests:
+        yield line_of_test(test, ""), STYLES[test.status]
         yield from ((f"    {line}", "yellow") for line in limit_lines(test))
-        if messages and test.failure_message not in _reasons(results):
+        if not _has_common_message(test, results):
             yield from ((f"    {line}", "") for line in message_lines(test))
-    if not every:
-        yield from more_line(failures, MAX_FAILURES, " that did not pass; -v shows all")
-    yield from _ending(results, policy, every=every)
+    yield from _ending(results, policy, every=True)
 
 
-def listed_lines(
-    results: CorrectnessResults, policy: Policy, path: Path, *, every: bool = False
-) -> Iterator[StyledLine]:
-    """The same with a line for each test: its status, group and name, and the headline of its message."""
-    yield from _reason(results)
-    failures = _failures(results)
-    for test in results.tests if every else failures[:MAX_LISTED_FAILURES]:
-        message = test.failure_message if test.failure_message not in _reasons(results) else None
-        yield _test_title(test) + (f": {headline(message, HEADLINE_WIDTH)}" if message else ""), STYLES[test.status]
-        yield from ((f"    {line}", "yellow") for line in limit_lines(test))
-    if not every:
-        yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass; -v shows all")
-    if failures:
-        yield f"a test in full: slop-code show {shell_word(text_of(str(path)))} TEST", "dim"
-    yield from _ending(results, policy, every=every)
-
-
-def _failures(results: CorrectnessResults) -> list[TestResult]:
-    return [test for test in results.tests if test.status != "passed"]
-
-
-def _test_title(test: TestResult) -> str:
-    note = " (quarantined)" if test.quarantined else ""
-    return f"{test.status.upper()} {test.group_type} {one_line(test.nodeid)}{note}"
-
-
-def _reasons(results: CorrectnessResults) -> tuple[str | None, str | None]:
-    """Texts that all tests share; they are shown once."""
-    return results.infrastructure_failure_reason, results.setup_failure
-
-
-def _reason(results: CorrectnessResults) -> Iterator[StyledLine]:
-    if results.infrastructure_failure_reason:
-        yield f"reason: {printable(results.infrastructure_failure_reason)}", "magenta"
-    elif results.setup_failure:
-        yield f"reason: {printable(results.setup_failure)}", "red"
+def _has_common_message(test: TestResult, results: CorrectnessResults) -> bool:
+    """True if its message is the cause of the checkpoint, which is shown once."""
+    message = test.failure_message
+    return message is not None and message in (results.infrastructure_failure_reason, results.setup_failure)
 
 
 def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[StyledLine]:
-    for warning in results.warnings:
-        yield f"warning: {printable(warning)}", "yellow"
-    python, is_syntax = results.provenance.digests.python, any(map(_is_syntax_error, results.tests))
+    # A submission for a newer Python fails with a syntax error.
+    python, is_syntax = results.provenance.digests.python, any(map(syntax_error, not_passed_tests(results)))
     if python and (every or is_syntax):
         step = "; `python` in the environment chooses another" if is_syntax else ""
         yield one_line(f"the submission ran on Python {python}{step}"), "yellow" if is_syntax else "dim"
@@ -159,11 +168,6 @@ def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iter
         count = plural(len(quarantined), "test")
         yield f"quarantined, without effect on the verdict: {count}, {bad} did not pass", "yellow"
     yield verdict(results, policy)
-
-
-def _is_syntax_error(test: TestResult) -> bool:
-    """A submission for a newer Python fails like that."""
-    return test.status != "passed" and "SyntaxError" in (test.failure_message or "")
 
 
 def message_lines(test: TestResult) -> list[str]:
@@ -192,15 +196,13 @@ def part_lines(label: str, results: CorrectnessResults | None, reason: str | Non
         return
     text, style = verdict(results, PassPolicy.ALL_CASES)
     yield f"{one_line(label)}: {text}", style
-    yield from ((f"  {line}", style) for line, style in _reason(results))
-    failures = _failures(results)
-    for test in failures[:MAX_LISTED_FAILURES]:
-        yield f"  {_test_title(test)}", STYLES[test.status]
-    yield from more_line(failures, MAX_LISTED_FAILURES, " that did not pass")
+    cause = checkpoint_cause(results)
+    lines = [*cause_lines(results, cause), *failure_lines(results, cause, None)]
+    yield from ((f"  {line}", style) for line, style in lines)
 
 
 def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
-    source, isolation = results.provenance, results.isolation
+    source = results.provenance
     if is_scb(results):
         yield f"by: {RUNNER}; versions {NOT_RECORDED}"
         yield f"of: {NOT_RECORDED}"
@@ -208,13 +210,11 @@ def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
         return
     pytest = source.test_dependencies.get("pytest", "of an unknown version")
     rules = f" (rules {source.evaluation_version})" if source.evaluation_version else ""
-    python = f"Python {source.python}" + (f" (submission: {own})" if (own := source.digests.python) else "")
-    versions = f"slop-code {source.slop_code}{rules}, pytest {pytest}, {python}, {source.platform}"
+    versions = f"slop-code {source.slop_code}{rules}, pytest {pytest}, Python {python_text(results)}, {source.platform}"
     yield one_line(f"by: {versions}")
     digests = {name: digest for name, digest in source.digests.model_dump(exclude={"python"}).items() if digest}
     yield one_line(f"of: {', '.join(f'{name} {short_digest(digest)}' for name, digest in digests.items())}")
-    box = f"{isolation['sandbox']}, network {isolation.get('network', 'unknown')}" if "sandbox" in isolation else "none"
-    ran = f"isolation: {box}; tests read from {results.evidence}"
+    ran = f"isolation: {sandbox_text(results) or 'none'}; tests read from {results.evidence}"
     if results.evidence == "setup":  # pytest never ran
         ran = "no test ran, since the submission could not be set up"
     yield one_line(f"{ran}; {format_duration(results.duration)}")
@@ -222,10 +222,6 @@ def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
         yield one_line(f"pytest arguments: {shlex.join(source.pytest_args)}")
     for attempt in results.attempts:
         yield f"tried before: {first_line(attempt.reason)}"
-
-
-def short_digest(digest: str) -> str:
-    return digest.removeprefix("sha256:")[:DIGEST_LENGTH]
 
 
 def show_test(results: CorrectnessResults, test: TestResult, path: Path) -> None:

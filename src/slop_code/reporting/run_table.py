@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from slop_code.errors import first_names
+from slop_code._suggestions import first_names
 from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.report import NO_REASON
 from slop_code.reporting.agent_text import agents_of
+from slop_code.reporting.failures.checkpoint_reasons import MAX_READ_RESULTS, not_passed
 from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
@@ -26,7 +28,7 @@ from slop_code.reporting.text import (
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -48,14 +50,21 @@ LINES = "checkpoint_results.jsonl"
 NO_VERDICT_STYLE = "bold magenta"
 
 
-def show_run(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, console: Console) -> None:
+def show_run(
+    summary: RunSummary,
+    lines: Sequence[CheckpointLine],
+    policy: Policy,
+    console: Console,
+    failure_reasons: Mapping[str, str] | None = None,
+) -> None:
+    """`failure_reasons`: those of checkpoints that did not pass, by their labels."""
     for row_kind, rows in sections(summary, lines, policy):
         drawn = table(row_kind, rows, policy, console.width) if console.is_terminal else None
         for line in drawn or plain(row_kind, rows, policy):
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-    print_lines(console, closing(summary, lines, policy))
+    print_lines(console, closing(summary, lines, policy, failure_reasons or {}))
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
@@ -88,7 +97,7 @@ def table(row_kind: str, rows: Rows, policy: Policy, width: int) -> list[Text] |
         TableColumn("passed", right=False),
         *(TableColumn(GROUP_HEADINGS[group]) for group in groups),
         TableColumn("broke", drop=3),
-        TableColumn("repaired", drop=2),
+        TableColumn("recovered", drop=2),
         *([TableColumn("no verdict")] * missing),
         TableColumn("time", drop=1),
     ]
@@ -111,7 +120,7 @@ def row_line(totals: Totals, policy: Policy) -> str:
     facts = [passed_cell(totals, policy) + (" passed" if several else " (not looked at again)" if kept else "")]
     if totals.checkpoints.evaluated:
         facts += [f"{group.lower()} {rate(totals, group)}" for group in GroupType if totals.pass_rates[group].total]
-        facts += [f"{word} {count}" for word, count in zip(("broke", "repaired"), changes(totals), strict=True)]
+        facts += [f"{word} {count}" for word, count in zip(("broke", "recovered"), changes(totals), strict=True)]
     if several:
         facts.append(f"no verdict {without_verdict(totals)}")
         facts += [f"not looked at again {kept}"] if kept else []
@@ -136,7 +145,7 @@ def rate(totals: Totals, group: GroupType) -> str:
 
 
 def changes(totals: Totals) -> tuple[str, str]:
-    """Numbers of tests that broke and that were repaired; a dash where nothing was compared."""
+    """Numbers of tests that broke and that recovered; a dash where nothing was compared."""
     regressions = totals.regressions
     return (str(regressions.introduced), str(regressions.repaired)) if regressions.compared else ("-", "-")
 
@@ -145,7 +154,9 @@ def without_verdict(totals: Totals) -> int:
     return totals.checkpoints.planned - totals.checkpoints.evaluated
 
 
-def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[StyledLine]:
+def closing(
+    summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, failure_reasons: Mapping[str, str]
+) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last."""
     yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
     kept = {item.label: item.reason for item in summary.not_looked_at_again}
@@ -155,10 +166,11 @@ def closing(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy
     with_issue = {label for label, _ in issues}
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
-    yield from _reasons("no verdict", [(line.label, line.reason or "") for line in unknown], "magenta")
-    bad = [line for line in lines if line.state == "evaluated" and not line.passes(policy)]
-    notes = [(line.label, failure_note(line)) for line in bad]
-    yield from _reasons("not passed", [(label, note) for label, note in notes if note], "red")
+    yield from _reasons("no verdict", [(line.label, line.reason or NO_REASON) for line in unknown], "magenta")
+    failed = not_passed(lines, policy)
+    limit = f" (only the first {MAX_READ_RESULTS} results are read)" if len(failed) > MAX_READ_RESULTS else ""
+    known = [(line.label, failure_reasons.get(line.label) or failure_note(line)) for line in failed]
+    yield from _reasons("not passed", known, "red", f" not passed{limit}: slop-code report says why")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
     yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
@@ -186,15 +198,21 @@ def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
         yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
 
 
-def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str) -> Iterator[StyledLine]:
-    """A reason that several have is said once, with the first of their labels."""
+def _reasons(
+    word: str, reasons: Sequence[tuple[str, str]], style: str, rest: str = f": see {SUMMARY}"
+) -> Iterator[StyledLine]:
+    """A reason that several have is said once, with the first of their labels; an empty one is only counted.
+
+    `rest`: the end of the line that counts what is not shown.
+    """
     labels: dict[str, list[str]] = {}
     for label, reason in reasons:
-        labels.setdefault(reason, []).append(one_line(label))
+        if reason:
+            labels.setdefault(reason, []).append(one_line(label))
     for reason, same in list(labels.items())[:SHOWN_REASONS]:
         yield f"{word} {first_names(same, SHOWN_LABELS)}: {first_line(reason)}", style
     shown = sum(len(same) for same in list(labels.values())[:SHOWN_REASONS])
-    yield from more_line(reasons, shown, f": see {SUMMARY}")
+    yield from more_line(reasons, shown, rest)
 
 
 def estimate_text(estimate: Estimate) -> str:

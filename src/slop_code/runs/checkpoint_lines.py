@@ -13,7 +13,14 @@ from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, passes
-from slop_code.evaluation.report import SIZE_LIMIT, Digests, Duration, Stored, as_result_errors, first_mistake
+from slop_code.evaluation.report import Digests  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.result_files.stored_record import (
+    SIZE_LIMIT,
+    Duration,
+    Stored,
+    as_result_errors,
+    first_mistake,
+)
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.scb.agent_facts import AgentFacts  # noqa: TC001  (pydantic reads it)
 

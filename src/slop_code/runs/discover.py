@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from slop_code.errors import UsageError, first_names
+from slop_code._suggestions import near_or_known
+from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import (
     DEFAULT_ENVIRONMENT,
@@ -19,6 +19,7 @@ from slop_code.evaluation.problem.problem_lookup import (
 )
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
+from slop_code.runs.folders.folder_kind import FolderKind, folder_advice
 from slop_code.runs.folders.mirror import check_mirror, mirror_folder, mirrored
 from slop_code.runs.job_records import RunIssue, Submission
 from slop_code.runs.run_layout import (
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     _SpecOrError = EnvironmentSpec | UsageError
 
 MISNAMED_ENVIRONMENT = "environment.yml"
-SHOWN_NAMES = 10
 UNNAMED_RUN = ""
 """Name of the run of submissions that were given without a run folder."""
 
@@ -113,8 +113,7 @@ def discover(
     if unknown := sorted(wanted - existing):
         known = sorted(name for name in existing if any(os.path.isdir(folder / name) for folder in folders))
         searched = ", ".join(str(folder) for folder in folders[:3])
-        there = f"there {'is' if len(known) == 1 else 'are'} {first_names(known, SHOWN_NAMES) or 'none'}"
-        raise UsageError(f"no problem {unknown[0]!r} in {searched}; {there}")
+        raise UsageError(f"no problem {unknown[0]!r} in {searched}{near_or_known(unknown[0], known)}")
     if folders:
         check_problems_folder(problems_dir)
     check_snapshot_dir(snapshot_dir)
@@ -177,11 +176,9 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
 def nothing_in(run: DiscoveredRun) -> str:
     folder = run.input_folder
     assert folder is not None
-    reason = f"{folder}: nothing to evaluate; expected <problem>/<checkpoint>/{run.snapshot_dir}"
-    if not any((folder / name / run.snapshot_dir).is_dir() for name in names_or_none(folder)):
-        return reason
-    command = f"slop-code eval-problem {shlex.quote(str(folder))}"
-    return f"{reason}; for the folder of a problem use `{command}`, or give the run {folder.resolve().parent}"
+    layout = f"<problem>/<checkpoint>/{run.snapshot_dir}"
+    advice = folder_advice(folder, run.snapshot_dir, taken=FolderKind.RUN)
+    return f"{folder}: nothing to evaluate; expected {layout}{advice}"
 
 
 def check_snapshot_dir(name: str) -> None:

@@ -62,6 +62,9 @@ class RunResults:
     unreadable: list[str] = field(default_factory=list, compare=False)
     """Results and folders that the last call of `entries` could not read, each with the reason."""
 
+    lines: Sequence[CheckpointLine] | None = None
+    """Of an evaluation that goes on: its checkpoints so far, in place of the summary and of other results."""
+
     def entries(self) -> Iterator[StoredCheckpoint]:
         """Checkpoints by problem, in the problem's order. Each result is read when it is asked for.
 
@@ -90,23 +93,29 @@ class RunResults:
 
     def _located(self) -> list[_LocatedCheckpoint]:
         """All checkpoints that the run has or should have, in order and with their numbers."""
-        paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
-        if has_own_lines(self.folder):
-            summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
-            moved = [_locate(path) for path in paths.values()]
-            names = {(item.problem, item.checkpoint) for item in moved}
-            gone = [item for item in summarised if item.is_gone and (item.problem, item.checkpoint) in names]
-            located = [*(item for item in summarised if item not in gone), *moved]
-        else:
-            located = [_locate(path) for path in paths.values()]
-            located += self._missing(located)
-            located = self._with_scb_lines(located, scb_lines_of(self.folder))
+        located = self._stored() if self.lines is None else [self._so_far(line) for line in self.lines]
         located.sort(key=lambda item: (item.problem, item.order or sys.maxsize, natural_order(item.checkpoint)))
         count: Counter[str] = Counter()
         for number, item in enumerate(located):
             count[item.problem] += 1
             located[number] = replace(item, order=item.order or count[item.problem])
         return located
+
+    def _so_far(self, line: CheckpointLine) -> _LocatedCheckpoint:
+        path = self.folder / line.evaluation if line.evaluation else None
+        return _LocatedCheckpoint(line.problem, line.checkpoint, line.order, path, line)
+
+    def _stored(self) -> list[_LocatedCheckpoint]:
+        paths = {os.path.relpath(path, self.folder): path for path in result_files(self.folder)}
+        if has_own_lines(self.folder):
+            summarised = [self._summarised(line, paths) for line in read_lines(self.folder / LINES_FILE)]
+            moved = [_locate(path) for path in paths.values()]
+            names = {(item.problem, item.checkpoint) for item in moved}
+            gone = [item for item in summarised if item.is_gone and (item.problem, item.checkpoint) in names]
+            return [*(item for item in summarised if item not in gone), *moved]
+        located = [_locate(path) for path in paths.values()]
+        located += self._missing(located)
+        return self._with_scb_lines(located, scb_lines_of(self.folder))
 
     def _missing(self, located: Sequence[_LocatedCheckpoint]) -> list[_LocatedCheckpoint]:
         """Without a summary: checkpoints of the same problems, and snapshots, that have no result."""

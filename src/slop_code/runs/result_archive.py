@@ -15,9 +15,10 @@ from pydantic import ValidationError
 
 from slop_code._io import open_regular, write_atomic
 from slop_code.errors import InfrastructureError, ResultError, UsageError
-from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.attempts import attempt_file, keep_attempt
 from slop_code.evaluation.result_files.replace_result import OTHER_FOLDER, failed_path, move_result, new_result
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.run_layout import RESULT_FILE

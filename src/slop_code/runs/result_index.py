@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults, Stored
+from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT, Stored
 from slop_code.runs.checkpoint_lines import (
     CheckpointFacts,
     PassedByTest,

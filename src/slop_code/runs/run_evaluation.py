@@ -81,7 +81,7 @@ class RunSettings:
 
     @property
     def whole_runs(self) -> bool:
-        """Whether all checkpoints and all tests are evaluated, so that a summary is written."""
+        """True if all checkpoints and all tests are evaluated, so that a summary is written."""
         return self.shard is None and not self.partial and not self.pytest_args
 
 

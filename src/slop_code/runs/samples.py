@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from slop_code.evaluation.report import Stored
+from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, pass_hat_k, usual_k, wilson
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, pass_rate
-from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE

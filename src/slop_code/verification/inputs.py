@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
 from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.pytest_arguments import options_of
-from slop_code.evaluation.staging import Contents, tests_digest
 from slop_code.execution.submission import read_tree
 from slop_code.runs.run_layout import SNAPSHOT, stored_snapshot
 from slop_code.verification.contradictions import CONTRADICTION, Discrepancy

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import read_bounded
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import DERIVED, SIZE_LIMIT, SKIP_DERIVED_CHECK, CorrectnessResults, as_result_errors
+from slop_code.evaluation.report import DERIVED, SKIP_DERIVED_CHECK, CorrectnessResults
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT, as_result_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -45,7 +45,7 @@ def test_the_verdict_comes_first_and_a_row_for_each_checkpoint(markdown, make_en
         "rates: strict 1 of 2 solved (mean 75.0%), isolated 1 of 2 solved (mean 75.0%), core 2 of 2 solved (mean 100%)"
     )
     assert table_of(text) == [
-        ["checkpoint", "verdict", "core", "error", "broke", "repaired"],
+        ["checkpoint", "verdict", "core", "error", "broke", "recovered"],
         ["---", "---", "--:", "--:", "--:", "--:"],
         ["`words/checkpoint_1`", "passed", "1/1", "", "", ""],
         ["`words/checkpoint_2`", "**not passed**", "1/1", "0/1", "1", "2"],

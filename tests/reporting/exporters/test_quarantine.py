@@ -11,7 +11,7 @@ import pytest
 
 from slop_code.comparison.load import ABSENT_CHECKPOINT, CheckpointRuns
 from slop_code.evaluation.policy import PassPolicy
-from slop_code.reporting.html.run_data import ProblemData, add_checkpoint, problem_data
+from slop_code.reporting.html.run_data import ProblemData, add_tests, checkpoint_data, problem_data
 from slop_code.reporting.result_lines import result_lines
 from slop_code.runs.checkpoint_lines import count_regressions, passed_by_test
 
@@ -28,7 +28,7 @@ def entries(make_test, make_entry):
 
 
 def test_quarantined_tests_are_counted_on_the_terminal(entries):
-    texts = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES, every=False)]
+    texts = [text for text, _ in result_lines(entries[1].results, PassPolicy.ALL_CASES)]
     assert texts == [
         "FAILED Core test_checkpoint_1.py::test_b (quarantined)",
         "quarantined, without effect on the verdict: 1 test, 1 did not pass",
@@ -64,7 +64,8 @@ def test_it_is_no_regression(entries):
     assert count_regressions(earlier, later, since="checkpoint_1").introduced == 0
     problem = ProblemData("words")
     for entry in entries:
-        add_checkpoint(problem, entry, [PassPolicy.ALL_CASES])
+        problem.checkpoints.append(checkpoint_data(entry, None, [PassPolicy.ALL_CASES]))
+        add_tests(problem, entry.results.tests)
     assert [test["changes"] for test in problem_data(problem)["tests"]] == ["n.", "n."]
 
 

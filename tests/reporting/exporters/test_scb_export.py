@@ -334,7 +334,9 @@ def test_an_export_that_fails_leaves_nothing(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(os, "rename", refuse)
     assert slop_code(["export", str(folder), "--format", "scb", "-o", str(target)]) == 3
-    assert capsys.readouterr().err == f"slop-code: {target}: No space left on device\n"
+    assert (
+        capsys.readouterr().err == f"slop-code: {target}: No space left on device; the disk is full: free space there\n"
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
 
 

@@ -14,6 +14,7 @@ from slop_code.errors import ConfigError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.dependency_lock import lock_path, make_test_lock
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 
 if TYPE_CHECKING:
@@ -63,10 +64,13 @@ def check_problem(folder: Path, request: CheckRequest, listener: CheckListener) 
         except ConfigError as error:
             if not error.mistakes:
                 raise
-            blocked = _blocked_reports(folder, config_report(folder, error), request, listener)
+            blocked = _blocked_reports(folder, config_report(error), request, listener)
             return CheckReport(bench.problem.name, folder, bench.environment.name, blocked)
     reports = []
-    for name in request.steps:
+    for number, name in enumerate(request.steps, start=1):
+        bench.progress(
+            ProgressEvent(ProgressKind.CHECK_STEP, name, bench.problem.name, count=number, total=len(request.steps))
+        )
         report = check_step(bench, name)
         listener.done(report, folder)
         reports.append(report)
@@ -80,13 +84,13 @@ def _bench(folder: Path, request: CheckRequest, progress: ProgressCallback) -> W
     try:
         problem = ProblemConfig.from_yaml(folder)
     except ConfigError as error:
-        return config_report(folder, error)
+        return config_report(error)
     try:
         environment = environment_for(problem, request.environment)
     except ConfigError as error:
         if request.environment is not None:
             raise
-        return config_report(folder, error, ENVIRONMENT)
+        return config_report(error, ENVIRONMENT)
     return Workbench(
         problem,
         environment,
@@ -97,11 +101,11 @@ def _bench(folder: Path, request: CheckRequest, progress: ProgressCallback) -> W
     )
 
 
-def config_report(folder: Path, error: ConfigError, file: str = CONFIG) -> StepReport:
+def config_report(error: ConfigError, file: str = CONFIG) -> StepReport:
     """Findings about invalid configuration, as a report of the step layout."""
     from slop_code.authoring.check.layout.config_rules import mistake_findings
 
-    return StepReport("layout", StepOutcome(tuple(mistake_findings(folder, error, file))), 0.0)
+    return StepReport("layout", StepOutcome(tuple(mistake_findings(error, file))), 0.0)
 
 
 def _blocked_reports(

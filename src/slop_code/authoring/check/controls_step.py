@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections import defaultdict
@@ -16,6 +17,7 @@ from slop_code.authoring.check.python_sources import location_of_checkpoint, loc
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry, results_or_raise
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -76,7 +78,9 @@ def run(bench: Workbench) -> StepOutcome:
             for checkpoint in bench.checkpoints
             for pair in requests(bench, checkpoint, Path(folder) / checkpoint.name)
         ]
-        results = results_or_raise(evaluate_with_retry(bench.evaluate_all, [request for _, request in named]))
+        event = ProgressEvent(ProgressKind.EVALUATE_CONTROLS, total=len(named))
+        evaluate_all = functools.partial(bench.evaluate_all, event=event)
+        results = results_or_raise(evaluate_with_retry(evaluate_all, [request for _, request in named]))
     rows = [
         ControlResult(request.checkpoint.name, name, result)
         for (name, request), result in zip(named, results, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.run_tests import session_timeout
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import sandbox_name
 
 if TYPE_CHECKING:
@@ -227,7 +229,9 @@ def reduced_limit_findings(
         EvaluationRequest(item, bench.solution(item), environment=with_reduced_limits(bench.environment, names))
         for item, names in cases
     ]
-    for (checkpoint, names), outcome in zip(cases, evaluate_with_retry(bench.evaluate_all, requests), strict=True):
+    event = ProgressEvent(ProgressKind.EVALUATE_LIMITS, total=len(requests))
+    outcomes = evaluate_with_retry(functools.partial(bench.evaluate_all, event=event), requests)
+    for (checkpoint, names), outcome in zip(cases, outcomes, strict=True):
         if isinstance(outcome, InfrastructureError):
             # Raises where the machine is the cause.
             bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))

@@ -31,7 +31,7 @@ FAILS = Rule.error(
 NO_VERDICT = Rule.error(
     "reference-no-verdict",
     "The tests give no verdict on the reference",
-    "Fix what the reason names; `slop-code problems run` shows the whole output of pytest.",
+    "Fix what the reason names; `slop-code problems run -v` shows the whole output of pytest.",
 )
 NOT_HANDED_OVER = Rule.error(
     "not-handed-over",

@@ -12,15 +12,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
+from slop_code._suggestions import first_names
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.authoring.problem_folders import CONFIG
-from slop_code.errors import InfrastructureError, UsageError, first_names
+from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import SHOWN as SHOWN_FILES
 from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.staging import ASSETS
+from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, sandbox_name
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ NOTHING_HIDDEN = Rule.warning(
 )
 MAX_FACTS = 1000
 MAX_NAMES = 3
+MAX_LISTED = 20
+"""Shown files that are named in the summary of a checkpoint."""
 SIZE_LIMIT = 64 << 20
 WORDS = frozenset((
     "answer", "answers", "expect", "expectation", "expectations", "expected", "gold", "golden", "goldens",
@@ -150,10 +154,9 @@ def run(bench: Workbench) -> StepOutcome:
         checkpoint.name: watch(bench, checkpoint) for checkpoint in covering(bench.checkpoints_with_reference())
     }
     findings = [finding for name, files in observed.items() for finding in findings_of(bench.problem.path, name, files)]
-    summary = [f"{name}: the submission is shown {count_text(files)}" for name, files in observed.items()]
     return StepOutcome(
         tuple(findings),
-        tuple(summary),
+        tuple(line for name, files in observed.items() for line in shown_lines(name, files)),
         {"shown": {name: list(files.shown[:MAX_FACTS]) for name, files in observed.items()}},
     )
 
@@ -180,6 +183,7 @@ def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
 
 def watch(bench: Workbench, checkpoint: CheckpointConfig) -> ShownFiles:
     """Evaluates the reference again, with a judge that records which files the subject is shown."""
+    bench.notify(ProgressKind.EVALUATE_REFERENCE, checkpoint)
     with tempfile.TemporaryDirectory(prefix="slop-code-shown-") as folder:
         request = EvaluationRequest(
             checkpoint, bench.solution(checkpoint), pytest_args=("-p", WATCH), output=Path(folder)
@@ -240,10 +244,36 @@ def from_test(
     return Finding(rule, location, message, own_severity=severity, checkpoint=checkpoint, test=test or None)
 
 
-def count_text(files: ShownFiles) -> str:
-    count, bad = len(files.shown), sum(map(looks_expected, files.shown))
+def shown_lines(checkpoint: str, files: ShownFiles) -> Iterator[str]:
+    """The files of the problem that the submission could read, each with its way; suspicious ones first."""
+    ways = {file: way_of(file, files) for file in files.shown}
+    ways |= {file: f"copied by {test_text(test)}" for file, test in files.copied.items() if file not in ways}
+    bad = sum(map(looks_expected, ways))
+    count = f"{len(ways) or 'no'} {'file' if len(ways) == 1 else 'files'}"
     named = f", {bad} of them by name an expected output" if bad else ""
-    return f"{count} {'file' if count == 1 else 'files'} of the tests folder{named}"
+    yield f"{checkpoint}: besides its own files the submission is shown {count}{named}"
+    for file in sorted(ways, key=lambda file: not looks_expected(file))[:MAX_LISTED]:
+        yield f"  {path_text(file)}: {ways[file]}"
+    if len(ways) > MAX_LISTED:
+        yield f"  and {len(ways) - MAX_LISTED} more; --json names them"
+
+
+def way_of(file: str, files: ShownFiles) -> str:
+    if file.startswith(f"{ASSETS}/"):
+        return "static_assets"
+    root = files.handed_with(file)
+    if root is None:
+        return "visible"
+    folder = "" if root == file else f"with the folder {path_text(root)}, "
+    return f"{folder}passed by {test_text(files.handed[root])}"
+
+
+def path_text(file: str) -> str:
+    return single_line(file if file.startswith(f"{ASSETS}/") else f"tests/{file}")
+
+
+def test_text(test: str) -> str:
+    return single_line(test) or "code outside of tests"
 
 
 STEP = Step(

@@ -8,10 +8,10 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import near_or_known
 from slop_code.authoring.check.findings import Finding, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import PythonSource, cached_source, is_allowed
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
-from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def step(name: str) -> Step:
 def choose_steps(wanted: Sequence[str], skipped: Sequence[str]) -> list[str]:
     for name in (*wanted, *skipped):
         if name not in STEPS:
-            raise UsageError(f"no step {name!r}; choose from {', '.join(STEPS)}")
+            raise UsageError(f"no step {name!r}{near_or_known(name, STEPS)}")
     return [name for name in STEPS if name in (wanted or STEPS) and name not in skipped]
 
 
@@ -97,7 +97,6 @@ class CheckReport:
 def check_step(bench: Workbench, name: str) -> StepReport:
     """A step that cannot be done never affects the findings of others."""
     began = time.monotonic()
-    bench.progress(ProgressEvent(ProgressKind.CHECK_STEP, name, problem=bench.problem.name))
     report = _without_allowed(do_step(bench, step(name)), bench.problem.path)
     return replace(report, seconds=time.monotonic() - began)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Union
 
 from slop_code.authoring.check.failure_text import first_line
@@ -143,9 +144,17 @@ class Workbench:
             raise InfrastructureError(results.infrastructure_failure_reason)
         return results
 
-    def evaluate_all(self, requests: Sequence[EvaluationRequest]) -> list[ResultsOrError]:
-        """Results in the order of the requests. At most `effort.jobs` run at a time."""
-        free = threading.BoundedSemaphore(self.effort.jobs)
+    def evaluate_all(self, requests: Sequence[EvaluationRequest], event: ProgressEvent) -> list[ResultsOrError]:
+        """Results in the order of the requests. At most `effort.jobs` run at a time.
+
+        `event` is sent now, and with the next count after each of them.
+        """
+        free, lock = threading.BoundedSemaphore(self.effort.jobs), threading.Lock()
+        counts = itertools.count(event.count)
+
+        def done() -> None:
+            with lock:  # in the order of the counts
+                self.progress(replace(event, count=next(counts)))
 
         def action(request: EvaluationRequest) -> Callable[[], ResultsOrError]:
             def work() -> ResultsOrError:
@@ -154,8 +163,13 @@ class Workbench:
                         return self.evaluate(request)
                     except InfrastructureError as error:
                         return error
+                    finally:
+                        done()
 
             return work
+
+        if requests:
+            done()
 
         return run_concurrently([action(request) for request in requests]) if requests else []
 

@@ -16,6 +16,8 @@ from slop_code.execution.cache import remove_tree
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".tmpl"
 KINDS = {"cli": "a command-line program", "http": "an HTTP service"}
+COMMENTED = ("problem_keys", "checkpoint_keys")
+"""Files of commented-out keys with an example each, which every kind of problem shows in its config.yaml."""
 MAX_NAME_LENGTH = 100
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -59,7 +61,8 @@ def _fill(template: str, blueprint: Blueprint) -> str:
     values = {
         "name": blueprint.name,
         "yaml_name": _yaml(blueprint.name),
-        "author": f"author: {_yaml(blueprint.author)}\n" if blueprint.author else "",
+        "author": f"author: {_yaml(blueprint.author)}" if blueprint.author else "# author: Your Name # who wrote it",
+        **{name: (TEMPLATES / f"{name}.yaml").read_text(encoding="utf-8").rstrip("\n") for name in COMMENTED},
     }
     return re.sub(r"@(\w+)@", lambda match: values[match[1]], template)
 

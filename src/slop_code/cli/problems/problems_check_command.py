@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import near_or_known
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_step
 from slop_code.cli.shared_options import add_environment, add_problem_paths, add_problems_dir, whole_number
@@ -71,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.check.steps import choose_steps
     from slop_code.authoring.problem_folders import problem_folders
     from slop_code.reporting.check_lines import CheckView
+    from slop_code.reporting.progress.check_progress import check_status
 
     if arguments.explain is not None:
-        return _explain(arguments.explain)
+        return _explain(arguments.explain, as_json=arguments.json)
     request = CheckRequest(
         steps=choose_steps(arguments.step, arguments.skip),
         checkpoints=arguments.checkpoint,
@@ -84,8 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
     _validate(request, arguments)
     folders = problem_folders(arguments.problems, arguments.problems_dir)
-    view = CheckView(quiet=arguments.json, every=arguments.verbose)
-    reports = [check_problem(folder, request, view.listener) for folder in folders]
+    with check_status(sys.stderr, quiet=arguments.quiet) as progress:
+        view = CheckView(progress, quiet=arguments.json, every=arguments.verbose)
+        reports = [check_problem(folder, request, view.listener) for folder in folders]
     status = status_of(reports, Severity[arguments.fail_on.upper()])
     if arguments.sarif is not None:
         _write_sarif(reports, status, arguments.sarif)
@@ -95,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             print_json(document(reports, status))
         else:
-            view.end(reports)
+            view.end(reports, all_checkpoints=not arguments.checkpoint)
     return status
 
 
@@ -131,13 +135,17 @@ def _effort(arguments: argparse.Namespace) -> Effort:
     return Effort(**{name: value for name, value in given.items() if value is not None})
 
 
-def _explain(rule: str) -> int:
+def _explain(rule: str, *, as_json: bool) -> int:
     from slop_code.authoring.check.steps import STEPS, step
+    from slop_code.reporting.check_json import rule_of
     from slop_code.reporting.check_lines import rule_lines
 
     known = {item.id: (item, name) for name in STEPS for item in step(name).rules}
     if rule not in known:
-        raise UsageError(f"no rule {rule!r}; choose from {', '.join(sorted(known))}")
+        raise UsageError(f"no rule {rule!r}{near_or_known(rule, sorted(known))}")
+    if as_json:
+        print_json(rule_of(*known[rule]))
+        return Exit.PASSED
     for line, _ in rule_lines(*known[rule]):
         print(line)
     return Exit.PASSED

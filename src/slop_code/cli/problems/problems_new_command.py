@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_written
+from slop_code.cli.messages import print_json, print_written
+from slop_code.cli.shared_options import add_json
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,21 +42,27 @@ def add_to(commands: Commands) -> None:
         type=Path,
         help="parent of the new folder (default: $SCBENCH_PROBLEMS_DIR, else problems)",
     )
+    add_json(parser, "print the folder and the next commands as JSON")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.authoring.new.scaffold import free_target, write_problem
     from slop_code.evaluation.problem.problem_lookup import DEFAULT_PROBLEMS, named_problems_folder
-    from slop_code.reporting.problem_lines import written_lines
+    from slop_code.reporting.problem_lines import next_commands
+    from slop_code.reporting.text import file_safe
 
     parent = named_problems_folder(arguments.directory) or DEFAULT_PROBLEMS
     free_target(arguments.name, parent)
     interactive = sys.stdin.isatty() and sys.stderr.isatty()
     folder = write_problem(blueprint_of(arguments, ask if interactive else None), parent)
+    commands = next_commands(folder, arguments.directory is None)
+    if arguments.json:
+        print_json({"written": file_safe(str(folder)), "next": commands})
+        return Exit.PASSED
     print_written(folder)
-    for line in written_lines(folder, arguments.directory is None):
-        print(line)
+    for purpose, command in commands.items():
+        print(f"{f'{purpose} it:':9} {command}")
     return Exit.PASSED
 
 

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import first_names
 from slop_code.cli.exit_codes import EXIT_HELP, Exit, exit_for
 from slop_code.cli.messages import print_progress
-from slop_code.cli.shared_options import add_environment, add_problems_dir, whole_number
-from slop_code.errors import SlopCodeError, UsageError, first_names
+from slop_code.cli.shared_options import add_environment, add_json, add_problems_dir, whole_number
+from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.problem.problem_lookup import find_problem
 
@@ -22,14 +23,18 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
 
+NO_SHORT_SUMMARY = ("-rN",)
+"""For pytest, whose short summary would name each failure once more."""
+
 
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
         examples=["slop-code problems run problems/larder", "slop-code problems run larder -c 1 -k add --watch"],
-        verbose="show every test in the end",
-        help="run a problem's tests against its reference, with live output",
-        description="Run a problem's tests against its reference, in the boxes of an evaluation, with live output.",
+        verbose="show pytest's own output, live, with every failure in full",
+        help="run a problem's tests against its reference",
+        description="Run a problem's tests against its reference, in the boxes of an evaluation, and show why tests "
+        "failed. -v, --pdb and --pytest-arg show pytest's own output instead, live.",
         epilog=EXIT_HELP,
     )
     option = parser.add_argument
@@ -56,6 +61,7 @@ def add_to(commands: Commands) -> None:
         help="run the tests in N pairs of boxes at a time",
     )
     add_problems_dir(parser)
+    add_json(parser, "print evaluation.json in the end, and any output of pytest to standard error")
     parser.set_defaults(run=run)
 
 
@@ -66,12 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--pdb cannot be used with --parallel: one debugger reads one input")
     if arguments.parallel > 1 and (arguments.keyword or arguments.pytest_arg):
         raise UsageError("--parallel cannot be used with -k or --pytest-arg: these are for one pytest")
+    if arguments.json and (arguments.watch or arguments.pdb):
+        raise UsageError("--json cannot be used with --watch or --pdb, which end when you end them")
     keyword = ["-k", arguments.keyword] if arguments.keyword else []
     options = RunOptions(
         checkpoint=arguments.checkpoint,
         solution=arguments.solution,
         environment=arguments.environment,
-        pytest_args=[*keyword, *arguments.pytest_arg],
+        pytest_args=[*keyword, *(NO_SHORT_SUMMARY if _shows_pytest(arguments) else ()), *arguments.pytest_arg],
         seed=arguments.seed,
         busy=arguments.busy,
         pairs=arguments.parallel,
@@ -80,32 +88,49 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.watch:
         _watch(options, arguments)
     problem = _problem(arguments)
-    results = _run(problem, options)
+    results = _run(problem, options, arguments)
+    if arguments.json:
+        print(results.model_dump_json(indent=2), flush=True)
+        return exit_for(results, PassPolicy.ALL_CASES)
     return _show(results, options, arguments)
+
+
+def _shows_pytest(arguments: argparse.Namespace) -> bool:
+    """True if pytest's own output is shown: it has all failures, so they are not listed again."""
+    return bool(arguments.verbose or arguments.pdb or arguments.pytest_arg)
 
 
 def _problem(arguments: argparse.Namespace) -> ProblemConfig:
     return find_problem(arguments.problem, arguments.problems_dir)
 
 
-def _run(problem: ProblemConfig, options: RunOptions) -> CorrectnessResults:
+def _run(problem: ProblemConfig, options: RunOptions, arguments: argparse.Namespace) -> CorrectnessResults:
     from slop_code._io import BestEffortStream
     from slop_code.authoring.run_loop import run_solution
+    from slop_code.reporting.progress.evaluation_progress import evaluation_status
     from slop_code.reporting.terminal import MAX_CHARACTERS, LiveOutput
 
-    live = LiveOutput(BestEffortStream(sys.stdout), limit=sys.maxsize if options.interactive else MAX_CHARACTERS)
+    if not _shows_pytest(arguments):
+        with evaluation_status(quiet=arguments.quiet) as status:
+            return run_solution(problem, options, status)
+    stream = BestEffortStream(sys.stderr if arguments.json else sys.stdout)
+    live = LiveOutput(stream, limit=sys.maxsize if options.interactive else MAX_CHARACTERS)
     return run_solution(problem, options, print_progress, live)
 
 
 def _show(results: CorrectnessResults, options: RunOptions, arguments: argparse.Namespace) -> Exit:
     from slop_code.authoring.run_loop import debugger_was_left
-    from slop_code.reporting.result_lines import show_result
+    from slop_code.reporting.result_lines import show_after_pytest, show_result
 
-    print(flush=True)
+    if _shows_pytest(arguments):
+        print(flush=True)
     if debugger_was_left(results, options):
         print("the debugger was left before the end of the tests: no verdict", flush=True)
         return Exit.NOT_PASSED
-    show_result(results, PassPolicy.ALL_CASES, every=arguments.verbose, messages=False)
+    if _shows_pytest(arguments):
+        show_after_pytest(results, PassPolicy.ALL_CASES)
+    else:
+        show_result(results, PassPolicy.ALL_CASES, "failures in full: -v")
     return exit_for(results, PassPolicy.ALL_CASES)
 
 
@@ -121,7 +146,7 @@ def _watch(options: RunOptions, arguments: argparse.Namespace) -> None:
             problem = _problem(arguments)
             folders = list(dict.fromkeys([problem.path, solution_of(problem, options)]))
             states = file_states(folders)
-            results = _run(problem, options)
+            results = _run(problem, options, arguments)
             _show(results, options, arguments)
             if last is not None:
                 print_changes(last, results)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import did_you_mean, known_names
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 
@@ -60,20 +61,21 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     given = Path(name_or_path)
     if "/" in name_or_path or os.path.exists(given / "config.yaml"):
         if not os.path.lexists(given):
-            raise UsageError(f"{given}: no such folder; in {given.parent} {_list_problems(given.parent)}")
+            known = _problems_in(given.parent)
+            near = did_you_mean(given.name, known) or f"; in {given.parent} {known_names(known)}"
+            raise UsageError(f"{given}: no such folder{near}")
         return ProblemConfig.from_yaml(given)
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:
         return ProblemConfig.from_yaml(folder)
-    raise UsageError(
-        f"no problem {name_or_path!r} in {', '.join(map(str, folders))}: {_list_problems(*folders)}; "
-        f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
-    )
+    known = _problems_in(*folders)
+    step = f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
+    near = did_you_mean(name_or_path, known) or f": {known_names(known)}; {step}"
+    raise UsageError(f"no problem {name_or_path!r} in {', '.join(map(str, folders))}{near}")
 
 
-def _list_problems(*folders: Path) -> str:
-    known = sorted({path.parent.name for folder in folders for path in folder.glob("*/config.yaml")})
-    return f"there are {', '.join(known)}" if known else "there are none"
+def _problems_in(*folders: Path) -> list[str]:
+    return sorted({path.parent.name for folder in folders for path in folder.glob("*/config.yaml")})
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from slop_code._io import TooLargeError, read_bounded, write_atomic
 from slop_code.errors import ConfigError, ConfigMistake
-from slop_code.evaluation.report import first_mistake
+from slop_code.evaluation.result_files.stored_record import first_mistake
 
 if TYPE_CHECKING:
     from pathlib import Path

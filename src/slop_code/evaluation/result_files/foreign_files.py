@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.report import RESULT_FILE, SIZE_LIMIT
+from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:

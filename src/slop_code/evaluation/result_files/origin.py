@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
-from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.execution.environment import shipped_environments
 
 if TYPE_CHECKING:

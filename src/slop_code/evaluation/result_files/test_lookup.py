@@ -29,7 +29,10 @@ def find_tests(results: CorrectnessResults, text: str) -> list[TestResult]:
 
 
 def close_names(results: CorrectnessResults, text: str) -> list[str]:
-    """Names of tests, with and without their parameters, that are similar to the text; the closest first."""
+    """Names of tests, with and without their parameters, that are similar to the text; the closest first.
+
+    Several, unlike `nearest`: many names of tests differ little, and a part of a name is like several of them.
+    """
     names = [name for test in results.tests for name in (test.id, test.id.partition("[")[0], test.nodeid)]
     return difflib.get_close_matches(text, dict.fromkeys(names), CLOSE)
 
@@ -42,7 +45,7 @@ def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
     location = f"{results.problem_name} {results.checkpoint_name}"
     if not matches:
         close = " or ".join(escape_control(name, NAME_LIMIT) for name in close_names(results, text))
-        meant = f"was {close} meant? " if close else ""
+        meant = f"did you mean {close}? " if close else ""
         listing = escape_control(shlex.join(["slop-code", "show", str(given), "-v"]), COMMAND_LIMIT)
         raise UsageError(f"{location}: no test has {text!r} in its name; {meant}{listing} lists them")
     names = [escape_control(test.nodeid, NAME_LIMIT) for test in matches[:SHOWN]]

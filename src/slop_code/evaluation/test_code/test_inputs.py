@@ -11,7 +11,7 @@ from pydantic import Field
 
 from slop_code._io import digest_of, write_atomic
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:

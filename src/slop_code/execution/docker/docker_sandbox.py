@@ -105,6 +105,10 @@ class DockerSandbox:
     def owner(self) -> str:
         return owner_label(self.cache)
 
+    @property
+    def disk(self) -> str:
+        return "the data folder of the container engine"
+
     def image(self) -> str:
         return str(self.engine_state.image["Id"])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.docker.owners import ENTRY, OWNER
+from slop_code.execution.install_failure import CauseKind, install_cause
 from slop_code.execution.process import CapturedOutput, NoAnswerError, capture
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -29,7 +30,9 @@ UNREACHABLE = (
     "error waiting for container: unexpected eof",
 )
 ANSWERED = "error response from daemon"
-FULL = ("no space left on device", "disk quota exceeded")
+MISSING_IMAGE = ("manifest unknown", "manifest for", "repository does not exist", "access denied", "not found")
+"""Messages of engines where a registry answers that it has no such image."""
+
 FORBIDDEN = ("permission denied while trying to connect", "got permission denied")
 
 
@@ -81,7 +84,7 @@ class Engine:
         if any(words in lower for words in UNREACHABLE) and ANSWERED not in lower:
             where = os.environ.get("DOCKER_HOST") or "its default socket"
             return f"{self.binary}: no daemon answers at {where}; start it or set DOCKER_HOST, or use -e local"
-        if any(words in lower for words in FULL):
+        if install_cause(text).kind is CauseKind.FULL_DISK:
             return f"{self.binary}: the daemon's disk is full; `slop-code cache prune --all` makes room"
         return None
 
@@ -107,10 +110,11 @@ class Engine:
             limit = f"it was not pulled within the {timeout:g} s of timeouts.image"
             raise InfrastructureError(f"image {name}: {limit}; pull it ahead, or set a longer one") from None
         if answer.exit_code != 0:
-            unknown = f"image {name}: not here, and it cannot be pulled; build or load it, or correct docker.image"
-            raise InfrastructureError(
-                f"{self.diagnose(answer.errors) or unknown}\n{answer.errors.strip()[-MAX_MESSAGE:]}"
+            reason = (
+                self.diagnose(answer.errors)
+                or f"image {name}: not here, and it cannot be pulled{_pull_advice(answer.errors)}"
             )
+            raise InfrastructureError(f"{reason}\n{answer.errors.strip()[-MAX_MESSAGE:]}")
 
     def containers(self) -> list[LabelledObject]:
         return self._items("ps", "--all", name=("Names", "ID"))
@@ -166,6 +170,16 @@ class Engine:
             for name in listed if len(listed) > 1 else ():
                 if name not in removed:
                     self.run(*command, name)
+
+
+def _pull_advice(errors: str) -> str:
+    if install_cause(errors).kind is CauseKind.NO_NETWORK:
+        return ": its registry cannot be reached; check the network, or build or load it"
+    if any(words in errors.lower() for words in MISSING_IMAGE):
+        return (
+            ": its registry has no such image for you; check the spelling of docker.image, log in, or build or load it"
+        )
+    return "; build or load it, or correct docker.image"
 
 
 def _objects(text: str) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ from slop_code.execution.archive import pack_end, pack_tree
 from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
-from slop_code.execution.docker.engine import FULL
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
 from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 MAX_ROOT = 10 << 30
 """Bytes that set-up may write outside the workspace."""
 
+FULL_DISK_ENDS = ("no space left on device", "disk quota exceeded")
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
 
@@ -166,7 +166,7 @@ def _blaming_content(docker: DockerSandbox, scratch: Path) -> Iterator[None]:
     try:
         yield
     except InfrastructureError as error:
-        if str(error).strip().lower().endswith(FULL):
+        if str(error).strip().lower().endswith(FULL_DISK_ENDS):
             raise
         _check_engine(docker, scratch)
         late = isinstance(error, NoAnswerError)
@@ -249,5 +249,5 @@ class DockerToolBuilder:
         except NoAnswerError:
             raise tools_too_late(argv, timeout) from None
         if answer.exit_code != 0:
-            raise tool_failure(argv, answer.exit_code, answer.errors)
+            raise tool_failure(argv, answer.exit_code, answer.errors, self.docker.disk)
         return answer.output

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.helper import helper_path
+from slop_code.execution.install_failure import install_cause
 from slop_code.execution.process import run
 from slop_code.execution.uv import base_python, network_variables, uv_paths
 
@@ -41,9 +42,9 @@ def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
     ]  # fmt: skip
     done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S, cwd=folder)
     if done.exit_code != 0:
-        raise InfrastructureError(
-            f"uv for containers on {machine} cannot be fetched; is the package index reached?\n{done.output.strip()}"
-        )
+        advice = install_cause(done.output).advice(disk=str(cache.root), requirements="this version of slop-code")
+        reason = f": {advice}" if advice else ""
+        raise InfrastructureError(f"uv for containers on {machine} cannot be fetched{reason}\n{done.output.strip()}")
     for name in ("uv", "uvx"):
         shutil.copy(fetched / "bin" / name, folder / "bin" / name)
     shutil.rmtree(fetched)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
@@ -43,5 +44,5 @@ def exporter(name: str) -> Exporter:
     function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
     if function is not None:
         return function
-    names = ", ".join(dict.fromkeys([*BUILT_IN, SCB, *plugin_names(GROUP)]))
-    raise UsageError(f"no format {name!r} in this installation; there are {names}")
+    names = dict.fromkeys([*BUILT_IN, SCB, *plugin_names(GROUP)])
+    raise UsageError(f"no format {name!r} in this installation{near_or_known(name, names)}")

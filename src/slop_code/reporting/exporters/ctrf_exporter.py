@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from slop_code._version import __version__
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.headline import headline
 from slop_code.reporting.resource_text import limit_lines
 from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text, rates_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.headline import headline
 from slop_code.reporting.resource_text import limit_lines
 from slop_code.reporting.text import file_safe, has_verdict, no_verdict_text, rates_of
 

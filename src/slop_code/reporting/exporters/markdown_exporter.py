@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.headline import headline
 from slop_code.reporting.text import (
     GROUP_HEADINGS,
     file_safe,
@@ -95,7 +95,7 @@ def solved(lines: Sequence[CheckpointLine]) -> str:
 def table(lines: Sequence[CheckpointLine], policy: Policy, *, several: bool) -> str:
     """Where there is no room for all checkpoints, those that did not pass take precedence."""
     groups = [group for group in GroupType if any(line.total_counts.get(group) for line in lines)]
-    heads = ["checkpoint", "verdict", *(GROUP_HEADINGS[group] for group in groups), "broke", "repaired"]
+    heads = ["checkpoint", "verdict", *(GROUP_HEADINGS[group] for group in groups), "broke", "recovered"]
     shown = {id(line): row(line, policy, groups, several=several) for line in lines}
     urgent = [id(line) for line in sorted(lines, key=lambda line: line.passes(policy))]
     kept = set(urgent[: len(within([shown[key] for key in urgent], MAX_TABLE_BYTES))])

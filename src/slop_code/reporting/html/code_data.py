@@ -10,7 +10,7 @@ from slop_code.reporting.html.page_texts import escaped, name_of, short
 from slop_code.reporting.text import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from slop_code.quality.quality_record import MeasuredQuality
     from slop_code.quality.snapshot_diff import CheckpointChanges, FileChange, SnapshotChanges, SnapshotFiles
@@ -64,13 +64,13 @@ def quality_figures(quality: MeasuredQuality) -> FiguresWithNotes:
     return {part: measured.model_dump(include=SHOWN) for part, measured in parts.items() if measured}, notes
 
 
-def diff_data(changes: SnapshotChanges, limit: int) -> dict[str, Any]:
-    """Files in the order of their paths, each with its diff while there are lines left of the limit."""
+def diff_data(changes: Sequence[FileChange], limit: int) -> dict[str, Any]:
+    """Files in this order, each with its diff while there are lines left of the limit."""
     left, files = limit, []
-    for change in changes.files[:MAX_DIFF_FILES]:
+    for change in changes[:MAX_DIFF_FILES]:
         files.append(file_diff(change, min(left, MAX_FILE_DIFF_LINES)))
         left -= line_count(files[-1]["text"])
-    return {"files": files, "left_out": max(0, len(changes.files) - MAX_DIFF_FILES)}
+    return {"files": files, "left_out": max(0, len(changes) - MAX_DIFF_FILES)}
 
 
 def file_diff(change: FileChange, limit: int) -> dict[str, Any]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, get_args
 
 from slop_code._io import write_atomic
+from slop_code.comparison.diff import by_named_policies
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.comparison.records import Change
 from slop_code.errors import ResultError
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
+from slop_code.reporting.failures.failure_causes import reason_of
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts, render_page
 from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, short
-from slop_code.reporting.html.run_data import TEXTS_OF_TEST, smaller_versions, text_numbers
+from slop_code.reporting.html.part_data import NO_TEXTS, smaller_versions, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.runs.run_layout import RESULT_FILE, text_of
@@ -57,56 +59,66 @@ def comparison_data(
             if key in differing:
                 part = part_of(by_name[key], differing[key], (sides[0], sides[number + 1]))
                 parts.add(f"{number}/{position}", smaller_versions(part))
+    compared = list(by_named_policies(comparison, sides, sheets))
     return {
-        "policy": comparison.policy,
+        "policies": [comparison.policy for comparison in compared],
         "changes": list(ORDER),
         "sides": [{"name": name_of(side.name), "runs": [*map(name_of, side.runs)]} for side in sides],
         "warnings": [short(warning) for warning in comparison.warnings[:MAX_REASONS]],
-        "pairs": [_pair_data(comparison, pair) for pair in comparison.pairs],
+        "pairs": [
+            {**_pair_data(pair), "by_policy": [_policy_data(other, other.pairs[number]) for other in compared]}
+            for number, pair in enumerate(comparison.pairs)
+        ],
         "slop_code": comparison.slop_code,
     }, parts.packed
 
 
-def _pair_data(comparison: Comparison, pair: PairComparison) -> dict[str, Any]:
+def _policy_data(comparison: Comparison, pair: PairComparison) -> dict[str, Any]:
     """Sentences are those of the terminal, so that the page needs no rules."""
+    return {
+        "lost": pair.lost,
+        "verdict": verdict(comparison, pair)[0],
+        "significance": [text for text, _ in significance(comparison, pair)],
+        "judge": pair.other_judge,
+        "checkpoints": [_verdict_data(change) for change in pair.checkpoints],
+    }
+
+
+def _verdict_data(change: CheckpointChange) -> dict[str, Any]:
+    p_values = None
+    if change.p is not None and change.p_adjusted is not None:
+        p_values = [format_p_value(change.p), format_p_value(change.p_adjusted)]
+    verdicts = {"base": [change.base.passed, change.base.runs], "other": [change.other.passed, change.other.runs]}
+    return {**verdicts, "change": change.change, "p": p_values}
+
+
+def _pair_data(pair: PairComparison) -> dict[str, Any]:
     numbers = {(change.problem, change.checkpoint): number for number, change in enumerate(pair.checkpoints)}
     more = len(pair.no_verdicts) - MAX_REASONS
     names = [UniqueNames() for _ in pair.checkpoints]
     return {
         "base": name_of(pair.base),
         "other": name_of(pair.other),
-        "lost": pair.lost,
         "several": any(max(change.base.runs, change.other.runs) > 1 for change in pair.checkpoints),
-        "verdict": verdict(comparison, pair)[0],
-        "significance": [text for text, _ in significance(comparison, pair)],
         "counts": [pair.changed_tests[kind] for kind in ORDER],
-        "judge": pair.other_judge,
         "only": [[*map(name_of, pair.only_base)], [*map(name_of, pair.only_other)]],
         "unknown": [
             [name_of(f"{entry.side}: {entry.run}/{entry.problem}/{entry.checkpoint}"), short(entry.reason)]
             for entry in pair.no_verdicts[:MAX_REASONS]
         ],
         "unknown_more": max(0, more),
-        "checkpoints": [_checkpoint_data(change) for change in pair.checkpoints],
+        "checkpoints": [
+            {
+                "problem": name_of(change.problem),
+                "name": name_of(change.checkpoint),
+                "counts": [change.tests[kind] for kind in ORDER],
+            }
+            for change in pair.checkpoints
+        ],
         "tests": [
             _test_data(test, numbers[test.problem, test.checkpoint], number, names)
             for number, test in enumerate(pair.tests)
         ],
-    }
-
-
-def _checkpoint_data(change: CheckpointChange) -> dict[str, Any]:
-    p_values = None
-    if change.p is not None and change.p_adjusted is not None:
-        p_values = [format_p_value(change.p), format_p_value(change.p_adjusted)]
-    return {
-        "problem": name_of(change.problem),
-        "name": name_of(change.checkpoint),
-        "base": [change.base.passed, change.base.runs],
-        "other": [change.other.passed, change.other.runs],
-        "change": change.change,
-        "counts": [change.tests[kind] for kind in ORDER],
-        "p": p_values,
     }
 
 
@@ -126,11 +138,10 @@ def part_of(sheet: CheckpointRuns, tests: Mapping[int, TestKey], sides: tuple[Si
     runs = sorted({run for both in shown.values() for run in both if run is not None})
     texts = TextPool()
     by_run = {run: _texts_of(sheet, run, numbers, shown, texts) for run in runs}
-    nothing = [None] * TEXTS_OF_TEST
     return {
         "tests": [[number, *both] for number, both in shown.items()],
         "text_numbers": [
-            [text for run in both for text in (nothing if run is None else by_run[run].get(number, nothing))]
+            [text for run in both for text in (NO_TEXTS if run is None else by_run[run].get(number, NO_TEXTS))]
             for number, both in shown.items()
         ],
         "texts": texts.all,
@@ -157,7 +168,11 @@ def _texts_of(
     except ResultError:
         return {}
     tests = [(numbers.get((test.file_path, test.id)), test) for test in results.tests]
-    return {number: text_numbers(test, texts) for number, test in tests if number is not None and run in shown[number]}
+    return {
+        number: text_numbers(test, texts, None if test.status == "passed" else reason_of(test))
+        for number, test in tests
+        if number is not None and run in shown[number]
+    }
 
 
 def _folders(sheet: CheckpointRuns, runs: Sequence[int]) -> Iterator[tuple[int, str]]:

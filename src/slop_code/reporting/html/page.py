@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MARKER = "<!-- written by slop-code -->"
 """In the head of every page: a file with it may be overwritten."""
 
-MAX_PARTS_LENGTH = 6_000_000
+MAX_PARTS_LENGTH = 5_850_000
 """Characters of all packed parts with texts together; beyond it, texts are left out."""
 
 SHARED = ("shared.js", "parts.js", "frame.js")
@@ -31,7 +31,14 @@ _NOT_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 def pack(value: Any) -> str:
     """A JSON value as gzip in base64, which has no character with a meaning in HTML."""
-    raw = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+    return pack_json(json_of(value))
+
+
+def json_of(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode("ascii")
+
+
+def pack_json(raw: bytes) -> str:
     return base64.b64encode(gzip.compress(raw, compresslevel=6, mtime=0)).decode("ascii")
 
 
@@ -45,15 +52,25 @@ class PageParts:
     is_full: bool = False
     """Whether the first version of a part did not fit."""
 
+    ratios: dict[int, float] = field(default_factory=dict)
+    """By the number of a version, the smallest ratio of packed to raw length so far."""
+
     def add(self, name: str, versions: Iterable[Any]) -> None:
-        """The first version that fits, each smaller than the one before; else the last."""
-        for version in versions:
-            packed = pack(version)
-            if self.size + len(packed) <= self.limit:
-                break
+        """The first version that fits, each smaller than the one before; else the last.
+
+        A version that would only fit if it packed better than all before it is not tried.
+        """
+        packed = ""
+        for number, version in enumerate(versions):
+            raw, ratio = json_of(version), self.ratios.get(number, 0.0)
+            packed = pack_json(raw) if self.size + len(raw) * ratio <= self.limit else ""
+            if packed:
+                self.ratios[number] = min(ratio or 2.0, len(packed) / len(raw))
+                if self.size + len(packed) <= self.limit:
+                    break
             self.is_full = True
-        self.packed[name] = packed
-        self.size += len(packed)
+        self.packed[name] = packed or pack_json(raw)
+        self.size += len(self.packed[name])
 
 
 def render_page(

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.report import MAX_DURATION
+from slop_code.evaluation.result_files.stored_record import MAX_DURATION
 from slop_code.quality.line_diff import StepBudget
 from slop_code.quality.snapshot_diff import MAX_HISTORY_STEPS, SnapshotHistory
 from slop_code.reporting.agent_text import agent_text, work_text
+from slop_code.reporting.failures.failure_causes import checkpoint_cause
+from slop_code.reporting.failures.failure_lines import other_warnings
 from slop_code.reporting.html.agents_data import agents_data
 from slop_code.reporting.html.code_data import (
     MAX_DIFF_LINES,
@@ -19,20 +21,19 @@ from slop_code.reporting.html.code_data import (
     diff_data,
     smaller_diffs,
 )
+from slop_code.reporting.html.evaluated_problem import EvaluatedProblems
+from slop_code.reporting.html.made_from import made_from
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
 from slop_code.reporting.html.page_texts import (
-    LEFT_OUT,
-    SHORTER,
-    TextPool,
     UniqueNames,
     limited,
     name_of,
     short,
-    shortened,
 )
+from slop_code.reporting.html.part_data import part_of, smaller_versions
 from slop_code.reporting.html.regrade_data import regrade_notes
+from slop_code.reporting.html.relevant_files import relevant_first
 from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
-from slop_code.reporting.resource_text import resource_text
 from slop_code.reporting.text import format_percent, rates_text, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
 from slop_code.runs.run_layout import stored_snapshot, text_of
@@ -40,12 +41,12 @@ from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.report import TestResult
     from slop_code.quality.quality_record import MeasuredQuality
-    from slop_code.runs.checkpoint_lines import CheckpointLine
+    from slop_code.reporting.failures.failure_causes import CheckpointCause
     from slop_code.runs.read_results import RunResults, StoredCheckpoint
 
 NEW, UNKNOWN = "n", "u"
@@ -102,11 +103,12 @@ def report_data(
 
 @dataclass(slots=True)
 class ReportParts:
-    """Parts of the report, with a limit for each kind, and the steps that are left to compare snapshots."""
+    """Parts of the report, with a limit for each kind, the steps that are left to compare snapshots, and problems."""
 
     texts: PageParts
     diffs: PageParts = field(default_factory=lambda: PageParts(MAX_DIFFS_LENGTH))
     steps: StepBudget = field(default_factory=lambda: StepBudget(MAX_HISTORY_STEPS))
+    problems: EvaluatedProblems = field(default_factory=EvaluatedProblems)
 
 
 def run_data(
@@ -124,28 +126,32 @@ def run_data(
         problem = problems.setdefault(entry.line.problem, ProblemData(entry.line.problem))
         part_name = f"{number}/{list(problems).index(problem.name)}/{len(problem.checkpoints)}"
         snapshots = history.add(entry.line, stored_snapshot(entry.folder) if entry.folder else None)
-        add_checkpoint(problem, entry, policies)
-        problem.checkpoints[-1] |= {
-            "code": code_figures(snapshots, quality),
-            "regraded": notes.get((entry.line.problem, entry.line.checkpoint), []),
-        }
+        results, folder = entry.results, entry.folder
+        cause = checkpoint_cause(results) if results else None
+        evaluated = parts.problems.of(results, folder, run.folder) if results and folder else None
+        problem.checkpoints.append(
+            {
+                **checkpoint_data(entry, cause, policies),
+                "code": code_figures(snapshots, quality),
+                "regraded": notes.get((entry.line.problem, entry.line.checkpoint), []),
+                "made_from": made_from(evaluated, folder) if evaluated and folder else [],
+            }
+        )
+        add_tests(problem, results.tests if results else [])
+        if evaluated is None:
+            continue
         if snapshots.broke is not None:
-            diff = diff_data(snapshots.broke, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
+            files = relevant_first(snapshots.broke.files, evaluated.results)
+            diff = diff_data(files, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
             parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
-        if entry.results is not None:
-            parts.texts.add(part_name, smaller_versions(part_of(entry.results, list(problem.rows))))
+        parts.texts.add(part_name, smaller_versions(part_of(evaluated, list(problem.rows), cause)))
     return {"regraded": regrades, "problems": [problem_data(problem) for problem in problems.values()]}
 
 
-def add_checkpoint(problem: ProblemData, entry: StoredCheckpoint, policies: Sequence[Policy]) -> None:
-    not_recorded = entry.results is not None and is_scb(entry.results)
-    problem.checkpoints.append(
-        {**checkpoint_data(entry.line, policies), "path": shell_path(entry), "not_recorded": not_recorded}
-    )
-    if entry.results is None:
-        return
+def add_tests(problem: ProblemData, tests: Iterable[TestResult]) -> None:
+    """Tests of the last checkpoint so far."""
     before = len(problem.checkpoints) - 1
-    for test in entry.results.tests:
+    for test in tests:
         key = test.file_path, test.id
         if key not in problem.rows:
             name, shell_name = problem.names.add(f"{test.file_path}::{test.id}", len(problem.rows))
@@ -164,8 +170,11 @@ def shell_path(entry: StoredCheckpoint) -> str | None:
     return shell_word(f"./{path}" if path.startswith("-") else path)
 
 
-def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[str, Any]:
+def checkpoint_data(
+    entry: StoredCheckpoint, cause: CheckpointCause | None, policies: Sequence[Policy]
+) -> dict[str, Any]:
     """Verdicts and shares are computed here, so that the page needs no rules."""
+    line = entry.line
     regressions = line.regressions
     passed = [line.pass_counts.get(group, 0) for group in GroupType]
     total = [line.total_counts.get(group, 0) for group in GroupType]
@@ -173,6 +182,7 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "name": name_of(line.checkpoint),
         "state": line.state,
         "reason": short(line.reason) if line.reason else None,
+        "cause": short(cause.text) if cause else None,
         "not_looked_at_again": short(line.not_looked_at_again) if line.not_looked_at_again else None,
         "verdicts": "".join("1" if line.passes(policy) else "0" for policy in policies),
         "passed": passed,
@@ -182,11 +192,12 @@ def checkpoint_data(line: CheckpointLine, policies: Sequence[Policy]) -> dict[st
         "phases": {name_of(name): milliseconds(seconds) for name, seconds in line.phases.items()},
         "attempts": line.attempts,
         "agent": work_text(line.agent) or None if line.agent else None,
-        "python": short(python) if line.digests and (python := line.digests.python) else None,
-        "warnings": limited(line.warnings, MAX_WARNINGS, short),
+        "warnings": limited(other_warnings(line.warnings, cause), MAX_WARNINGS, short),
         "since": name_of(regressions.since) if regressions else None,
         "introduced": regressions.introduced if regressions else 0,
         "repaired": regressions.repaired if regressions else 0,
+        "path": shell_path(entry),
+        "not_recorded": entry.results is not None and is_scb(entry.results),
     }
 
 
@@ -232,34 +243,3 @@ def _change(before: str, now: str, *, known: bool) -> str:
     if before == ABSENT:
         return UNKNOWN if known else NEW
     return CHANGES[regression_kind(before == LETTERS["passed"], now == LETTERS["passed"])]
-
-
-def part_of(results: CorrectnessResults, keys: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Row, duration and markers of each test, and the numbers of its texts."""
-    rows = {key: number for number, key in enumerate(keys)}
-    markers: dict[tuple[str, ...], int] = {}
-    texts = TextPool()
-    tests = []
-    for test in results.tests:
-        number = markers.setdefault(tuple(map(name_of, test.markers)), len(markers))
-        tests.append([rows[test.file_path, test.id], round(test.duration_ms), number])
-    numbers = [text_numbers(test, texts) for test in results.tests]
-    return {"tests": tests, "text_numbers": numbers, "markers": list(markers), "texts": texts.all}
-
-
-TEXTS_OF_TEST = 4
-
-
-def text_numbers(test: TestResult, texts: TextPool) -> list[int | None]:
-    """Numbers of the texts with the failure message, the calls, the output and the resources."""
-    shown = (test.failure_message, "\n".join(test.calls), test.output, resource_text(test))
-    return [texts.add(text) for text in shown]
-
-
-def smaller_versions(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The part itself, with shorter texts, and without texts."""
-    yield part
-    for head, tail in SHORTER:
-        yield {**part, "texts": [shortened(text, head, tail) for text in part["texts"]]}
-    numbers = [[None if number is None else LEFT_OUT for number in test] for test in part["text_numbers"]]
-    yield {**part, "text_numbers": numbers, "texts": []}

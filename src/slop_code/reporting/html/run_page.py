@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import UsageError
-from slop_code.evaluation.policy import PassPolicy, RatePolicy
+from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.folders.result_folders import check_output
@@ -24,6 +25,11 @@ SCRIPTS = (
     "chart.js",
     "filter.js",
     "agents.js",
+    "sparkline.js",
+    "failures.js",
+    "matrix.js",
+    "checkpoint_table.js",
+    "made_from.js",
     "overview.js",
     "grid.js",
     "timeline.js",
@@ -34,25 +40,39 @@ SCRIPTS = (
     "detail.js",
     "code_figures.js",
     "charts.js",
+    "live.js",
     "report.js",
 )
 
 
-def write_report(runs: Sequence[RunResults], policies: Sequence[Policy], path: Path) -> int:
+@dataclass(frozen=True, slots=True)
+class LiveReport:
+    """A report that is written again and again while a run goes on."""
+
+    written: float
+    """Seconds since the epoch."""
+    every: float
+    """Seconds until the next one at the latest."""
+
+
+def write_report(
+    runs: Sequence[RunResults], policies: Sequence[Policy], path: Path, live: LiveReport | None = None
+) -> int:
     """Size of the page in bytes. The first policy is selected at first; the named policies are always there."""
     check_page(path)
-    data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *PassPolicy, *RatePolicy])])
+    data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *NAMED_POLICIES])])
+    data |= {"live": asdict(live) if live else None, "slop_code": __version__}
     title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
-    page = render_page(title, scripts=SCRIPTS, data={**data, "slop_code": __version__}, parts=parts).encode("utf-8")
+    page = render_page(title, scripts=SCRIPTS, data=data, parts=parts).encode("utf-8")
     write_atomic(path, page)
     return len(page)
 
 
-def check_page(path: Path) -> None:
-    """Raises for a path that cannot be written, or that is not a page of slop-code."""
-    check_output(path)
+def check_page(path: Path, option: str = "-o") -> None:
+    """Raises for a path that cannot be written, or that is not a page of slop-code. `option`: that of the path."""
+    check_output(path, option)
     if os.path.lexists(path) and not is_own_page(path):
-        raise UsageError(f"{path}: exists, and is no page that slop-code wrote; remove it or give another with -o")
+        raise UsageError(f"{path}: exists, and is no page that slop-code wrote; remove it, or use another {option}")
 
 
 def is_own_page(path: Path) -> bool:

@@ -99,7 +99,7 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         BoardColumn(
             "broke", "count", lambda row: _changes(row)[0], head="broke", over="tests", drop=12, lowest_first=True
         ),
-        BoardColumn("repaired", "count", lambda row: _changes(row)[1], head="repaired", over="tests", drop=11),
+        BoardColumn("repaired", "count", lambda row: _changes(row)[1], head="recovered", over="tests", drop=11),
         _slope_column("erosion", drop=4),
         _slope_column("verbosity", drop=3),
         BoardColumn("incomplete_quality", "count", lambda row: row.incomplete_quality, lowest_first=True),

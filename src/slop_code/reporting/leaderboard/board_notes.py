@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import first_names
 from slop_code.comparison.leaderboard import MEASURES
-from slop_code.errors import first_names
 from slop_code.evaluation.policy import RatePolicy
 from slop_code.reporting.agent_text import identity_text
 from slop_code.reporting.text import format_percent, one_line, plural

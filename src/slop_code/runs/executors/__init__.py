@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code._arguments import check_type
+from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
@@ -64,5 +65,5 @@ def check_executor(name: str) -> None:
     """Raises UsageError for an unknown name, without an import of the executor."""
     check_type("executor", name, (str,), "the name of an executor")
     if name not in BUILT_IN and name not in (others := plugin_names(GROUP)):
-        names = ", ".join(dict.fromkeys([*BUILT_IN, *others]))
-        raise UsageError(f"no executor {name!r} in this installation; there are {names}")
+        names = dict.fromkeys([*BUILT_IN, *others])
+        raise UsageError(f"no executor {name!r} in this installation{near_or_known(name, names)}")

@@ -6,6 +6,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING
 
+from slop_code._io import os_error_text
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import TestAttempt
@@ -43,7 +44,7 @@ def run_job(
     except InfrastructureError as error:
         return failed(str(error))
     except OSError as error:
-        return failed(f"{error.filename or cache.root}: {error.strerror}; is the disk full, or the cache not writable?")
+        return failed(os_error_text(error, cache.root))
     except Exception:  # noqa: BLE001  (a defect of slop-code is no verdict, and must not end the other jobs)
         return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
 

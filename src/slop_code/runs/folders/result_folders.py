@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.execution.sandbox import REPORTS_DIR
+from slop_code.runs.folders.folder_kind import folder_advice
 from slop_code.runs.follow.stop_file import STOP_FILE
 from slop_code.runs.run_layout import (
     LINES_FILE,
@@ -56,18 +57,20 @@ def result_at(given: Path) -> Path:
     folder = folder_of(given)
     if os.path.lexists(folder / RESULT_FILE):
         return folder / RESULT_FILE
-    paths = result_files(folder) if folder.is_dir() else []
+    paths = result_files(folder, LEVELS + 1) if folder.is_dir() else []
     if not paths:
-        raise UsageError(
-            f"{given}: no {RESULT_FILE} there; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
-        )
+        advice = folder_advice(folder) if folder.is_dir() else ""
+        step = advice or "; give a result that was evaluated, such as RUN_DIR/problem/checkpoint"
+        raise UsageError(f"{given}: no {RESULT_FILE} there{step}")
     several = "".join(f"\n  {path.parent}" for path in paths[:MAX_LISTED])
     more = f"\n  and {len(paths) - MAX_LISTED} more" if len(paths) > MAX_LISTED else ""
-    raise UsageError(f"{given}: a folder around results; give one of them:{several}{more}")
+    whole = f"`slop-code report {shlex.quote(str(given))}` shows all of them"
+    raise UsageError(f"{given}: a folder around results; {whole}; give one of them:{several}{more}")
 
 
 def check_output(path: Path, option: str = "-o") -> None:
     """A report or an export must not replace a result or another file of a run, nor lie in a snapshot."""
+    _check_can_be_written(path, option)
     if path.is_dir():
         raise UsageError(f"{path}: a folder; give the name of a file with {option}")
     if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
@@ -76,6 +79,22 @@ def check_output(path: Path, option: str = "-o") -> None:
         raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another path with {option}")
     if path.name in RUN_FILES or REPORTS_DIR in path.absolute().parts:
         raise UsageError(f"{path}: a file name of runs or of the results themselves; give another name with {option}")
+
+
+def _check_can_be_written(path: Path, option: str) -> None:
+    """Before any work is done; folders around the file are made if they are not there."""
+    step = f"give another path with {option}"
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', error)}; {step}") from error
+    around = next((folder for folder in path.absolute().parents if os.path.lexists(folder)), path)
+    if not os.path.isdir(around):
+        raise UsageError(f"{path}: {around} is not a folder; {step}")
+    if not os.access(around, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: this user cannot write in {around}; {step}")
 
 
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:
@@ -121,8 +140,8 @@ def runs_below(folder: Path) -> list[Path]:
         return [folder]  # otherwise it has the common summary of the runs in it
     runs = [path for path in inner if _holds_results(path)]
     if not runs:
-        step = f"evaluate it first: slop-code eval {shlex.quote(str(folder))}"
-        raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one; {step}")
+        step = folder_advice(folder) or f"; evaluate it first: slop-code eval {shlex.quote(str(folder))}"
+        raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one{step}")
     return runs
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
-from slop_code.evaluation.report import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from slop_code._io import json_object, read_or_none
-from slop_code._yaml import parse_yaml
+from slop_code._yaml_parser import parse_yaml
 from slop_code.errors import ConfigError
-from slop_code.evaluation.report import Duration, Stored
+from slop_code.evaluation.result_files.stored_record import Duration, Stored
 from slop_code.runs.run_layout import SUMMARY_FILE
 
 if TYPE_CHECKING:

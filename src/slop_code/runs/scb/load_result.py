@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import read_or_none
 from slop_code.errors import ResultError
-from slop_code.evaluation.report import SIZE_LIMIT, CorrectnessResults
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.raw_test import ReportError, load_object
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.runs.scb.scb_evaluation import EVIDENCE, NotScbError, ScbResult, scb_result
 
 if TYPE_CHECKING:

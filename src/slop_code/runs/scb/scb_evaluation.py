@@ -10,8 +10,9 @@ from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.grading import MESSAGE_LIMIT
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import collection_failure
-from slop_code.evaluation.report import MAX_DURATION, CorrectnessResults, TestResult
+from slop_code.evaluation.report import CorrectnessResults, TestResult
 from slop_code.evaluation.reports.raw_test import RawTest, Status, escape_control
+from slop_code.evaluation.result_files.stored_record import MAX_DURATION
 from slop_code.runs.scb.scb_report import (
     EVALUATION_DIR,
     MAX_NAME_LENGTH,

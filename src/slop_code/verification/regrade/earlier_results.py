@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded, write_atomic
 from slop_code.errors import ResultError, UsageError
-from slop_code.evaluation.report import SIZE_LIMIT
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.result_archive import pack_result, unpack_result
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE, names_or_none

@@ -7,9 +7,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
-from slop_code.errors import SlopCodeError, first_names
+from slop_code._suggestions import first_names
+from slop_code.errors import SlopCodeError
+from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.selection import is_test_file
-from slop_code.evaluation.staging import inputs_of
 from slop_code.evaluation.test_code.test_inputs import OUTSIDE, TestInputs
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from slop_code._io import write_atomic
 from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
-from slop_code.evaluation.report import Stored, load_stored
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001  (pydantic reads it)
+from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 
 if TYPE_CHECKING:
     from pathlib import Path

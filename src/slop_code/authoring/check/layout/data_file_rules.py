@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS, called, strings
-from slop_code.authoring.check.yaml_keys import line_of
+from slop_code.authoring.check.yaml_keys import line_of_key
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
 from slop_code.evaluation.problem.quarantine import LEDGER
@@ -48,7 +48,7 @@ def unused_assets(files: ProblemFiles) -> Iterator[Finding]:
     words = "\n".join([*texts, files.specs])
     for name, asset in files.problem.static_assets.items():
         if not any(word in words for word in (asset_variable(name), name, asset.path.rstrip("/").rpartition("/")[2])):
-            line = line_of(files.config, f"static_assets.{name}")
+            line = line_of_key(files.config, "static_assets", name)
             message = f"nothing names the asset {single_line(name)} or {single_line(asset_variable(name))}"
             yield Finding(UNUSED_ASSET, Location(CONFIG, line), message)
 

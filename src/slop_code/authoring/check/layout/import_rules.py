@@ -19,7 +19,7 @@ from slop_code.authoring.check.layout.problem_files import (
     top_level_modules,
 )
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of, package_for
-from slop_code.authoring.check.yaml_keys import line_of
+from slop_code.authoring.check.yaml_keys import line_of_key
 from slop_code.authoring.problem_folders import CONFIG, SOLUTIONS
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def unused(files: ProblemFiles) -> Iterator[Finding]:
 
 
 def _entry_line(config: str, requirement: str) -> int | None:
-    start = line_of(config, "test_dependencies")
+    start = line_of_key(config, "test_dependencies")
     if start is None:
         return None
     lines = enumerate(config.splitlines()[start - 1 :], start)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import nearest
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution
-from slop_code.authoring.check.yaml_keys import line_of
+from slop_code.authoring.check.yaml_keys import line_of_key
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
 
@@ -71,10 +71,9 @@ def markers(files: ProblemFiles) -> Iterator[Finding]:
 def _unknown(source: PythonSource, node: ast.Attribute, known: list[str], foreign: bool) -> Iterator[Finding]:
     """`foreign`: an unknown plugin may have its own markers."""
     location = Location(source.file, node.end_lineno or node.lineno)
-    near = difflib.get_close_matches(node.attr, known, n=1, cutoff=0.8)
-    if near:
-        message = f"marker {single_line(node.attr)} is unknown; did you mean {near[0]}?"
-        yield Finding(MISSPELT, location, message, f"Write {near[0]}.")
+    if (near := nearest(node.attr, known)) is not None:
+        message = f"marker {single_line(node.attr)} is unknown; did you mean {near}?"
+        yield Finding(MISSPELT, location, message, f"Write {near}.")
     elif not foreign:
         yield Finding(UNKNOWN, location, f"marker {single_line(node.attr)} is registered nowhere")
 
@@ -83,7 +82,7 @@ def _unused(files: ProblemFiles, used: set[str]) -> Iterator[Finding]:
     named = set(files.strings())
     for name in files.problem.markers:
         if name not in used and name not in named:
-            line = line_of(files.config, f"markers.{name}")
+            line = line_of_key(files.config, "markers", name)
             yield Finding(UNUSED, Location(CONFIG, line), f"no test has the marker {single_line(name)}")
 
 

@@ -93,8 +93,8 @@ def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger)
     """Runs under every condition, and further runs that find the cause of a flip."""
     runs = first_runs(bench, checkpoint)
     conditions = conditions_for(bench.environment, bench.effort)
-    for number, condition in enumerate(conditions, start=1):
-        bench.notify(ProgressKind.REPEAT_TESTS, checkpoint, str(condition), count=number, total=len(conditions))
+    for done, condition in enumerate(conditions):
+        bench.notify(ProgressKind.REPEAT_TESTS, checkpoint, str(condition), count=done, total=len(conditions))
         runs.append(run_under(bench, checkpoint, condition))
     if any(run.lost for run in runs):
         bench.notify(ProgressKind.RETRY_WITHOUT_VERDICT, checkpoint, str(AS_IS))

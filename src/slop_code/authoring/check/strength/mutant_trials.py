@@ -14,7 +14,7 @@ from slop_code.authoring.check.strength.python_solution import copy_solution, ov
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evidence import NEVER_RAN
-from slop_code.execution.progress_events import ProgressKind
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,13 +87,15 @@ def try_mutants(
         batch = list(itertools.islice(source, size if limit is None else min(size, limit - len(results))))
         if not batch:
             break
-        bench.notify(ProgressKind.EVALUATE_MUTANTS, checkpoint, count=len(results))
+        event = ProgressEvent(
+            ProgressKind.EVALUATE_MUTANTS, checkpoint=checkpoint.name, count=len(results), total=limit or 0
+        )
         with tempfile.TemporaryDirectory(prefix="slop-code-mutants-") as scratch:
             folders = [
                 _written(mutant, solution, Path(scratch) / f"mutant{index}") for index, mutant in enumerate(batch)
             ]
             outcomes = bench.evaluate_all(
-                [EvaluationRequest(quick, folder, repeat_starved=False) for folder in folders]
+                [EvaluationRequest(quick, folder, repeat_starved=False) for folder in folders], event
             )
         for mutant, outcome in zip(batch, outcomes, strict=True):
             result = mutant_result(mutant, reference, outcome)

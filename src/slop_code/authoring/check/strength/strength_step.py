@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code._suggestions import first_names
 from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
 from slop_code.authoring.check.failure_text import first_line
 from slop_code.authoring.check.findings import Finding, Rule, Step, StepOutcome
@@ -17,10 +18,10 @@ from slop_code.authoring.check.python_sources import location_of_checkpoint, loc
 from slop_code.authoring.check.strength.mutant import spread
 from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try_mutants, with_short_timeouts
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files, unparsed_files
-from slop_code.errors import InfrastructureError, first_names
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.reports.raw_test import escape_control
-from slop_code.execution.progress_events import ProgressKind
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,7 +141,8 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
     mutants, unparsed = mutants_of(bench.solution(checkpoint), earlier), unparsed_files(bench.solution(checkpoint))
     if unparsed and not mutants:
         raise InfrastructureError(f"{checkpoint.name}: {unparsed_text(unparsed)}; run slop-code with a newer Python")
-    tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), budget.mutants, end)
+    limit = None if budget.mutants is None else min(budget.mutants, len(mutants))
+    tried, unbuilt = try_mutants(bench, checkpoint, spread(mutants, bench.effort.seed), limit, end)
     result = StrengthResult(checkpoint.name, deciding_tests(bench.reference(checkpoint)), len(mutants), tried, unbuilt)
     if not python_files(bench.solution(checkpoint)):
         result = replace(result, no_mutants=NO_PYTHON)
@@ -153,9 +155,10 @@ def try_controls(bench: Workbench, checkpoint: CheckpointConfig, tests: tuple[st
     """Mutants alone are too few to tell that a test never fails."""
     controls = (*CONTROLS, CRASH)
     quick = with_short_timeouts(checkpoint, bench.reference(checkpoint))
-    bench.notify(ProgressKind.EVALUATE_CONTROLS, checkpoint)
+    event = ProgressEvent(ProgressKind.EVALUATE_CONTROLS, checkpoint=checkpoint.name, total=len(controls))
     with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
-        outcomes = bench.evaluate_all([control.request(bench, quick, Path(folder), tests) for control in controls])
+        requests = [control.request(bench, quick, Path(folder), tests) for control in controls]
+        outcomes = bench.evaluate_all(requests, event)
     return [control_result(control, tests, outcome) for control, outcome in zip(controls, outcomes, strict=True)]
 
 

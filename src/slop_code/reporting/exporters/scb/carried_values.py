@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from slop_code.evaluation.report import SIZE_LIMIT
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.reporting.text import file_safe
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.scb.agent_facts import RESULT_SUMMARY_FILE, mapping, read_json

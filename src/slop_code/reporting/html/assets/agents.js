@@ -80,8 +80,8 @@ slop.agents = (() => {
       const look = column.name === "missing_share" && row.missing ? "number lacking" : "number";
       return text === null ? slop.emptyCell("not recorded") : h("td", { class: look }, text);
     };
-    const target = { view: "timeline", run: row.runs[0], policy: slop.address().policy };
-    const title = h("a", { href: hashOf(target) }, row.name, slop.spoken(": show its first run"));
+    const attributes = { href: hashOf({ open: row.runs[0], policy: slop.address().policy }), "data-overlay": "" };
+    const title = h("a", attributes, row.name, slop.spoken(": show its first run"));
     return h("tr", { class: row.missing ? "apart" : null }, h("th", { scope: "row" }, title), all.map(cell));
   }
 
@@ -98,7 +98,11 @@ slop.agents = (() => {
 
   function draw(agents, context, state) {
     if (!agents) return null;
-    const runs = ({ identity, runs }) => (identity ? `(${identity}): ` : "") + runs.join(", ");
+    const link = (name, number) => [
+      number ? ", " : null,
+      h("a", { href: hashOf({ open: name, policy: state.policy }), "data-overlay": "" }, name),
+    ];
+    const runs = ({ identity, runs }) => [identity ? `(${identity}): ` : null, runs.map(link)];
     return h(
       "section",
       { class: "run wide", "aria-label": "Agents" },

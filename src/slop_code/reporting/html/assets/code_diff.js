@@ -3,7 +3,7 @@
 
 slop.codeDiff = (() => {
   const { h, plural } = slop;
-  const MAX_OPEN = 5; // files; the others are folded
+  const MAX_OPEN = 3; // files; the others are folded
   const LOOKS = { "-": "less", "+": "more", "@": "where", "\\": "where" };
   const COMPARED_ROUGHLY = "compared roughly";
 
@@ -37,9 +37,10 @@ slop.codeDiff = (() => {
     return folded;
   }
 
-  /** `diff`: null where a snapshot is missing. `since`: the name of the checkpoint at which the test passed. */
-  function draw(diff, since) {
-    const title = h("h3", `Code changed since ${since}`);
+  /** `diff`: null where a snapshot is missing. `since`: name of the checkpoint at which the test passed, `to`: of the
+      one at which it broke. */
+  function draw(diff, since, to) {
+    const title = h("h3", `Code changed from ${since} to ${to}`);
     if (!diff) {
       return h("section", title, h("p", { class: "dim" }, "Not recorded: a snapshot is missing or cannot be read."));
     }
@@ -49,7 +50,7 @@ slop.codeDiff = (() => {
       { class: "code-diff" },
       title,
       nothing && h("p", { class: "dim" }, "The files are the same: the test may be flaky, or depend on other things."),
-      diff.files.length > 0 && h("p", { class: "dim signs" }, `- only at ${since}, + only here`),
+      diff.files.length > 0 && h("p", { class: "dim signs" }, `- only at ${since}, + only at ${to}`),
       diff.files.map(file),
       diff.left_out > 0 && h("p", { class: "dim" }, `${plural(diff.left_out, "file")} left out here.`),
     );

@@ -8,14 +8,25 @@ slop.code = (() => {
   const isIncomplete = ({ code }) => Boolean(code?.incomplete);
   const isKnown = ({ values }) => values.some((value) => value !== null);
 
-  function figures({ checkpoints }) {
-    const labels = checkpoints.map((checkpoint) => checkpoint.name + (isIncomplete(checkpoint) ? MARK : ""));
+  const labels = ({ checkpoints }) =>
+    checkpoints.map((checkpoint) => checkpoint.name + (isIncomplete(checkpoint) ? MARK : ""));
+
+  /** Lines of the submission as a series with a scale of its own; null where they are not recorded. */
+  function size({ checkpoints }) {
+    const values = checkpoints.map(({ code }) => code?.lines ?? null);
+    const series = { name: "lines of code", colour: "--none", unit: "lines", values };
+    return isKnown(series) ? series : null;
+  }
+
+  function figures(problem) {
+    const { checkpoints } = problem;
     const series = (name, colour, pick, factor = 1) => {
       const value = ({ code }) => (code ? pick(code) : null) ?? null;
       const values = checkpoints.map(value).map((value) => (value === null ? null : factor * value));
       return { name, colour: `--${colour}`, values };
     };
-    const chart = (title, unit, ...all) => ({ title, unit, labels, kind: "line", gaps: true, series: all });
+    const common = { labels: labels(problem), kind: "line", gaps: true };
+    const chart = (title, unit, ...all) => ({ ...common, title, unit, series: all });
     const quality = (title, part) =>
       chart(
         title,
@@ -26,7 +37,6 @@ slop.code = (() => {
       );
     const ofParts = (key) => PARTS.map((part, number) => series(part, `series-${number}`, (code) => code[part]?.[key]));
     const all = [
-      { ...chart("Lines", "lines", series("lines", "series-0", ({ lines }) => lines)), whole: true },
       {
         ...chart(
           "Lines added and removed",
@@ -59,5 +69,5 @@ slop.code = (() => {
     return items.length ? slop.foldedList(title, items) : null;
   }
 
-  return { figures, notes };
+  return { figures, labels, notes, size };
 })();

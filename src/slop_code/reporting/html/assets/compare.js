@@ -5,18 +5,27 @@ slop.start(async (data, main, top) => {
   const { h, fill, hashOf, go, address } = slop;
   let shown = null; // the address when the view was drawn
 
+  const policyOf = (state) => Math.max(0, data.policies.indexOf(state.policy));
   const pairOf = (state) => (data.pairs[Number(state.pair)] ? Number(state.pair) : 0);
 
+  /** The pair in the address, with its verdicts by the policy there. */
+  function pairBy(state) {
+    const { by_policy: byPolicy, ...pair } = data.pairs[pairOf(state)];
+    const { checkpoints, ...verdicts } = byPolicy[policyOf(state)];
+    const judged = pair.checkpoints.map((checkpoint, number) => ({ ...checkpoint, ...checkpoints[number] }));
+    return { ...pair, ...verdicts, checkpoints: judged };
+  }
+
   function header() {
-    const choose = (event) => go({ pair: event.target.value === "0" ? null : event.target.value });
+    const choose = (event) =>
+      go({ policy: address().policy, pair: event.target.value === "0" ? null : event.target.value });
     const pairs = data.pairs.map((pair, number) => [number, `${pair.base} → ${pair.other}`]);
     const pair = slop.select(pairs, pairOf(address()), { id: "pair", onchange: choose });
-    const policy = h("span", { class: "field" }, `Policy ${data.policy}`);
     slop.frame({
       main,
       top,
       version: data.slop_code,
-      settings: [data.pairs.length > 1 && slop.field("Pair", pair), policy],
+      settings: [data.pairs.length > 1 && slop.field("Pair", pair), slop.policyField(data)],
       searchField: () => document.getElementById("filter-text"),
     });
   }
@@ -37,8 +46,9 @@ slop.start(async (data, main, top) => {
   function unknown(pair) {
     if (!pair.unknown.length) return null;
     const count = pair.unknown.length + pair.unknown_more;
+    const more = pair.unknown_more ? `... and ${pair.unknown_more} more` : null;
     const summary = `${count} without a verdict: set apart, neither gained nor lost`;
-    return slop.foldedList(summary, pair.unknown, pair.unknown_more ? `... and ${pair.unknown_more} more` : null);
+    return slop.foldedList(summary, pair.unknown, { more });
   }
 
   function verdict([passed, runs]) {
@@ -49,8 +59,9 @@ slop.start(async (data, main, top) => {
   function count(number, kind, checkpoint, state) {
     const { problem, name } = checkpoint;
     const { symbol, words } = slop.differing.LOOKS[kind];
-    const href = hashOf({ pair: state.pair, change: kind, problem, at: name });
-    return slop.countCell(number, { symbol, href, words: ` ${words} at ${problem} ${name}: show them` });
+    const href = hashOf({ pair: state.pair, policy: state.policy, change: kind, problem, at: name });
+    const look = { lost: "broke", gained: "recovered" }[kind];
+    return slop.countCell(number, { look, symbol, href, words: ` ${words} at ${problem} ${name}: show them` });
   }
 
   function row(checkpoint, kinds, tested, state) {
@@ -87,7 +98,7 @@ slop.start(async (data, main, top) => {
   }
 
   function drawView(state) {
-    const pair = data.pairs[pairOf(state)];
+    const pair = pairBy(state);
     const look = pair.lost ? "failed" : pair.counts[data.changes.indexOf("gained")] ? "passed" : "none";
     slop.title(`${pair.base} → ${pair.other}`);
     fill(
@@ -118,15 +129,18 @@ slop.start(async (data, main, top) => {
 
   const filter = ({ change, problem, at, q }) => JSON.stringify([change, problem, at, q]);
 
+  const sameView = (state) => pairOf(shown) === pairOf(state) && policyOf(shown) === policyOf(state);
+
   /** Draws only what changed: opening a test keeps the position in the list. */
   function redraw(state) {
-    if (!shown || pairOf(shown) !== pairOf(state)) drawView(state);
+    document.getElementById("policy").value = data.policies[policyOf(state)];
+    if (!shown || !sameView(state)) drawView(state);
     else if (filter(shown) !== filter(state)) drawTests(state);
   }
 
   function draw(state) {
     const heading = () =>
-      pairOf(shown) === pairOf(state) ? document.getElementById("differing") : main.querySelector("h2");
+      sameView(state) ? document.getElementById("differing") : main.querySelector("h2");
     if (shown) slop.keepFocus(() => redraw(state), heading);
     else redraw(state);
     const followed = shown && filter(shown) !== filter(state) && document.activeElement?.closest("#main table");

@@ -4,9 +4,11 @@
 slop.differing = (() => {
   const { h, hashOf, address } = slop;
   const CHUNK = 60;
-  const ROW_HEIGHT = 34; // as in the style sheet: rows that are not drawn yet have the same height
+  const ROW_HEIGHT = 34; // pixels, as in the style sheet
   const COLUMNS = 6;
   const HIDDEN = ["came", "went"]; // only counted, unless the filter asks for them
+
+  const FILTER = ["change", "problem", "at"];
 
   const LOOKS = {
     lost: { look: "failed", symbol: "▼", words: "lost" },
@@ -29,12 +31,10 @@ slop.differing = (() => {
     }[kind];
   }
 
-  const legend = (data, pair) =>
-    h(
-      "ul",
-      { class: "legend", "aria-label": "What the words mean" },
-      data.changes.map((kind) => h("li", slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`)),
-    );
+  const legend = (data, pair) => {
+    const item = (kind) => [slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`];
+    return slop.legend("What the words mean", data.changes.map(item));
+  };
 
   /** The status in one run; of several runs, how many passed. */
   function outcome(statuses) {
@@ -87,12 +87,12 @@ slop.differing = (() => {
     hashOf({ ...address(), of: checkpoint.problem, checkpoint: checkpoint.name, test: name });
 
   function drawRow(test) {
-    const cut = test.name.indexOf("::") + 2;
-    const file = h("span", { class: "dim" }, test.name.slice(0, cut));
+    const [file, id] = slop.nameParts(test.name);
+    const link = h("a", { href: linkTo(test) }, h("span", { class: "dim" }, file), id);
     return h(
       "tr",
       h("td", slop.badge(LOOKS[test.change])),
-      h("th", { scope: "row", title: test.name }, h("a", { href: linkTo(test) }, file, test.name.slice(cut))),
+      h("th", { scope: "row", title: test.name }, link),
       h("td", `${test.checkpoint.problem} ${test.checkpoint.name}`),
       h("td", test.group),
       h("td", outcome(test.base)),
@@ -112,15 +112,16 @@ slop.differing = (() => {
     const rows = chosen(data, pair, state);
     const count = slop.countShown(rows.length, pair.tests.length);
     if (!rows.length) {
-      const text = pair.tests.length ? "No test matches the filter." : "No test differs.";
-      return [count, h("p", { class: "nothing" }, text)];
+      const hidden = ["No tests match. ", slop.clearButton(FILTER, "Clear filters")];
+      return [count, h("p", { class: "nothing" }, pair.tests.length ? hidden : "No test differs.")];
     }
     const box = slop.scrollBox("Tests that differ");
     box.classList.add("differing");
     const bodies = [];
     for (let first = 0; first < rows.length; first += CHUNK) {
       const chunk = rows.slice(first, first + CHUNK);
-      const { body, draw } = slop.lazyRows(chunk, drawRow, { columns: COLUMNS, height: ROW_HEIGHT, box });
+      const height = `${chunk.length * ROW_HEIGHT}px`;
+      const { body, draw } = slop.lazyRows(chunk, drawRow, { columns: COLUMNS, height, box });
       if (!first) draw();
       bodies.push(body);
     }
@@ -131,21 +132,24 @@ slop.differing = (() => {
 
   const dialog = slop.dialog("detail both", ["test", "of", "checkpoint"]);
 
-  function sidePane(part, shellName, { side, firstRun, statuses, run, textNumbers }) {
-    const named = side.runs.length > 1 && run !== null ? ` ${side.runs[run - firstRun]}` : "";
-    const more = "The command below prints all of it.";
-    const sections = slop.message.sections(textNumbers, part, { level: "h4", of: side.name, more });
+  const MORE = "The command below prints all of it.";
+
+  function sidePane(part, shellName, { side, statuses, textNumbers, named, run }) {
+    const sections = slop.message.sections(textNumbers, part, { level: "h4", of: side.name, more: MORE });
     const folder = part.folders[run];
     const show = {
       title: "Print all of it",
       label: `Print all of ${side.name}`,
       text: `slop-code show ${folder} ${shellName}`,
     };
+    const reason = slop.message.reason(textNumbers, part);
     const nothing = run === null ? "It has no such test." : "No texts were stored.";
     return h(
       "section",
+      { class: sections ? null : "without-texts" },
       h("h3", side.name, h("span", { class: "dim" }, named)),
       h("p", outcome(statuses)),
+      reason && h("p", { class: "why" }, reason),
       sections ?? h("p", { class: "dim" }, nothing),
       sections && folder && shellName && slop.message.commands("h4", [show]),
     );
@@ -177,10 +181,13 @@ slop.differing = (() => {
     ];
     const panes = sides.map((side, number) => {
       const texts = textNumbers.slice(number * half, (number + 1) * half);
-      return sidePane(part, test.shellName, { ...side, run: runs[number], textNumbers: texts });
+      const run = runs[number];
+      const named = side.side.runs.length > 1 && run !== null ? ` ${side.side.runs[run - side.firstRun]}` : "";
+      return sidePane(part, test.shellName, { ...side, named, run, textNumbers: texts });
     });
     const where = ` at ${test.checkpoint.problem} ${test.checkpoint.name}: ${meaning(test.change, pair)}`;
-    dialog.show(test.name, h("p", slop.badge(LOOKS[test.change]), where), h("div", { class: "sides" }, panes));
+    const change = h("p", slop.badge(LOOKS[test.change]), where);
+    dialog.show({ name: test.name }, change, h("div", { class: "sides" }, panes));
   }
 
   return { LOOKS, choices, legend, list, open };

@@ -1,12 +1,16 @@
-// Dialog of a test at a checkpoint: its result, texts, commands and history.
+// Dialog of a test at a checkpoint: why it did not pass, what changed, its texts, commands and history; and the way to
+// the next and the previous failure.
 "use strict";
 
 slop.detail = (() => {
-  const { h, formatDuration, hashOf } = slop;
+  const { h, formatDuration, hashOf, go } = slop;
   const dialog = slop.dialog("detail", ["test", "checkpoint"]);
+  const STEPS = { j: 1, ArrowDown: 1, ArrowRight: 1, k: -1, ArrowUp: -1, ArrowLeft: -1 };
+  let shown = { name: null, states: new Map() }; // the open test, and the addresses of its neighbours by step
+
+  const linkTo = (checkpoint) => hashOf({ ...slop.address(), checkpoint: checkpoint.name });
 
   function history(test, problem, column) {
-    const linkTo = (checkpoint) => hashOf({ ...slop.address(), checkpoint: checkpoint.name });
     const items = problem.checkpoints.map((checkpoint, number) => {
       const { symbol, look, words } = slop.tests.cell(test, number, checkpoint);
       const mark = h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
@@ -14,12 +18,7 @@ slop.detail = (() => {
       if (test.statuses[number] === ".") return h("li", { class: "dim" }, content);
       return h("li", h("a", { href: linkTo(checkpoint), "aria-current": number === column ? "true" : null }, content));
     });
-    return h("ol", { class: "history" }, items);
-  }
-
-  function facts(pairs) {
-    const known = pairs.filter(([, value]) => value);
-    return h("dl", { class: "facts" }, known.map(([name, value]) => h("div", h("dt", name), h("dd", value))));
+    return h("section", h("h3", "History"), h("ol", { class: "history" }, items));
   }
 
   function commands(test, checkpoint) {
@@ -30,51 +29,134 @@ slop.detail = (() => {
     return h("section", slop.message.commands("h3", [...again, command("Print all of it", "show")]));
   }
 
-  function reasons(textNumbers, part, reason) {
-    const more = "The last command below prints all of it.";
-    const sections = slop.message.sections(textNumbers, part, { level: "h3", more });
+  const CHANGES = { n: ", where it is new", b: ", where it broke", r: ", where it recovered" };
+
+  /** ", still failing since it broke at checkpoint_2" */
+  function since(test, problem, column) {
+    const change = CHANGES[test.changes[column]];
+    if (change || !slop.tests.failedAt(test, column)) return change;
+    const broke = problem.checkpoints[slop.tests.brokeAt(test, column)];
+    if (broke) return [", still failing since it broke at ", h("a", { href: linkTo(broke) }, broke.name)];
+    return test.changes[column] === "." ? ", still failing: it never passed" : null;
+  }
+
+  /** "× failed at larder checkpoint_3, where it broke", and the line that says why. */
+  function outcome(test, problem, column, reason) {
+    const status = slop.tests.WORDS[test.statuses[column]];
+    const checkpoint = problem.checkpoints[column];
+    const known = slop.tests.hasVerdict(checkpoint);
+    const badge = known
+      ? slop.statusBadge(status)
+      : slop.badge({ look: "none", symbol: "?", words: `no verdict (${status})` });
+    const cause = slop.tests.causeOf(checkpoint);
+    const about = known ? "The whole checkpoint" : "There is no verdict for this checkpoint";
     return [
-      reason && h("p", { class: "alert" }, `There is no verdict for this checkpoint: ${reason}`),
-      sections ?? (reason ? null : h("p", { class: "dim" }, "It passed: no texts were stored.")),
+      h("p", { class: "outcome" }, badge, ` at ${problem.name} ${checkpoint.name}`, since(test, problem, column)),
+      reason && reason !== status && h("p", { class: "why" }, reason),
+      cause && slop.tests.failedAt(test, column) && h("p", { class: "alert" }, `${about}: ${cause}`),
     ];
   }
 
-  const CHANGES = { n: "where it is new", b: "where it broke", r: "where it recovered" };
-
-  /** "× failed at larder checkpoint_3, where it broke" */
-  function outcome(test, problem, column) {
-    const status = slop.tests.WORDS[test.statuses[column]];
-    const badge = slop.tests.hasVerdict(problem.checkpoints[column])
-      ? slop.statusBadge(status)
-      : slop.badge({ look: "none", symbol: "?", words: `no verdict (${status})` });
-    const change = CHANGES[test.changes[column]];
-    return h("p", badge, ` at ${problem.name} ${problem.checkpoints[column].name}${change ? `, ${change}` : ""}`);
+  /** The code that changed where the test broke; nothing for a test that passed or never did. */
+  async function changes(test, problem, column, numbers) {
+    const broke = slop.tests.failedAt(test, column) ? slop.tests.brokeAt(test, column) : -1;
+    if (broke < 0) return null;
+    const diff = await slop.part([...numbers, broke, "diff"].join("/"));
+    const checkpoint = problem.checkpoints[broke];
+    return slop.codeDiff.draw(diff, checkpoint.since, checkpoint.name);
   }
 
-  /** `numbers`: of run and problem; with that of the checkpoint they name the part of the page with the texts. */
-  async function show(test, problem, column, numbers, context) {
-    const name = [...numbers, column].join("/");
-    const broke = test.changes[column] === "b";
-    const [part, diff] = await Promise.all([slop.part(name), broke ? slop.part(`${name}/diff`) : null]);
-    if (slop.address().test !== test.name) return; // the reader went elsewhere in the meantime
-    const row = problem.tests.indexOf(test);
-    const index = part ? part.tests.findIndex(([number]) => number === row) : -1;
+  /** Failures of the list that the reader came from: the filtered rows, or the checkpoint's failures by cause. */
+  function failures(problem, column, part, context) {
+    const state = slop.address();
+    if (state.view === "timeline") return slop.timeline.failures(problem, context, state);
+    const indexes = slop.failures.inOrder({ part, problem, column });
+    return indexes.map((index) => ({ test: problem.tests[part.tests[index][0]], column }));
+  }
+
+  /** Buttons to the neighbours of a test in a list of failures, and its position there. */
+  function steps(test, problem, list) {
+    const position = list.findIndex((failure) => failure.test === test);
+    const stateOf = (failure) =>
+      failure && { ...slop.address(), test: failure.test.name, checkpoint: problem.checkpoints[failure.column].name };
+    const neighbours = position < 0 ? [null, list[0]] : [list[position - 1], list[position + 1]];
+    shown = { name: test.name, states: new Map([[-1, stateOf(neighbours[0])], [1, stateOf(neighbours[1])]]) };
+    if (!list.length) return null;
+    const button = (step, text, key) =>
+      h(
+        "button",
+        {
+          type: "button",
+          id: `failure-${step}`,
+          title: `${text} failure (${key})`,
+          "aria-label": `${text} failure`,
+          "aria-describedby": "detail-name",
+          "aria-keyshortcuts": key,
+          "aria-disabled": shown.states.get(step) ? null : "true",
+          onclick: () => move(step),
+        },
+        text,
+      );
+    const count = position < 0 ? slop.plural(list.length, "failure") : `${position + 1} of ${list.length}`;
+    return h(
+      "div",
+      { class: "steps", role: "group", "aria-label": "Failures" },
+      button(-1, "Previous", "k"),
+      h("span", { class: "position" }, count),
+      button(1, "Next", "j"),
+      h("span", { class: "keys", "aria-hidden": "true" }, "keys: j, k, arrows"),
+    );
+  }
+
+  function move(step) {
+    const state = shown.states.get(step);
+    if (state) go(state, { replace: true });
+  }
+
+  function onKey(event) {
+    const step = STEPS[event.key];
+    const arrow = event.key.startsWith("Arrow");
+    if (!step || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if (event.target.closest(arrow ? "input, select, textarea, pre, code" : "input, select, textarea")) return;
+    if (![...shown.states.values()].some(Boolean)) return;
+    event.preventDefault();
+    move(step);
+  }
+
+  dialog.element.addEventListener("keydown", onKey);
+  dialog.element.addEventListener("close", () => slop.grid.reveal(shown.name));
+
+  /** `context.numbers`: of run and problem; with that of the checkpoint they name the part with the texts. */
+  async function show(test, problem, column, context) {
+    const { numbers } = context;
+    const state = hashOf(slop.address());
+    const [part, changed] = await Promise.all([
+      slop.part([...numbers, column].join("/")),
+      changes(test, problem, column, numbers),
+    ]);
+    if (hashOf(slop.address()) !== state) return; // the reader went elsewhere in the meantime
+    const index = part ? slop.message.indexOf(part, problem.tests.indexOf(test)) : -1;
     if (index < 0) return;
     const [, milliseconds, markers] = part.tests[index];
-    const checkpoint = problem.checkpoints[column];
-    const [file, id] = slop.tests.nameParts(test.name);
+    const textNumbers = part.text_numbers[index];
+    const more = "The last command below prints all of it.";
+    const texts = slop.message.sections(textNumbers, part, { level: "h3", more, changes: changed });
+    const [file, id] = slop.nameParts(test.name);
     dialog.show(
-      [h("span", { class: "dim" }, file), id],
-      outcome(test, problem, column),
-      facts([
+      {
+        name: [h("span", { class: "dim" }, file), id],
+        bar: steps(test, problem, failures(problem, column, part, context)),
+      },
+      outcome(test, problem, column, slop.message.reason(textNumbers, part)),
+      slop.facts([
+        ["Run", context.several && context.runs[numbers[0]].name],
         ["Group", context.groups[Number(test.groups[column])]],
         ["Duration", formatDuration(milliseconds)],
         ["Markers", part.markers[markers].join(", ")],
       ]),
-      reasons(part.text_numbers[index], part, slop.tests.hasVerdict(checkpoint) ? null : checkpoint.reason),
-      broke && slop.codeDiff.draw(diff, checkpoint.since),
-      commands(test, checkpoint),
-      h("section", h("h3", "History"), history(test, problem, column)),
+      texts ?? changed ?? h("p", { class: "dim" }, "It passed: no texts were stored."),
+      commands(test, problem.checkpoints[column]),
+      history(test, problem, column),
     );
   }
 

@@ -7,6 +7,9 @@ slop.expected = (() => {
     /^\s*(?:[\w.]{1,60}: )?(?:expected|wanted)(?: [\w ]{1,30})?:\s?(.*)$/i,
     /^\s*(?:[\w.]{1,60}: )?(?:found|got|actual|received)(?: [\w ]{1,30})?:\s?(.*)$/i,
   ];
+  const OUTPUT = /^(stdin|stdout|stderr)( so far)?:$/;
+  const STREAMS = { stdin: "Standard input", stdout: "Standard output", stderr: "Standard error" };
+  const DIFFERENCE = /^difference of \w+, from line \d+ on:$/;
   const ASSERTION = /^(?:AssertionError: )?assert (?!not )(.*)$/;
   const WHERE = /^\s*\+\s+(?:where|and) /;
   const MAX_DIFFERENCES = 1000; // lines; more of them take too long, and nobody reads them
@@ -51,12 +54,24 @@ slop.expected = (() => {
     return rows.some(([sign]) => sign === "-" || sign === "+") ? { rows: rows.slice(first), note: OWN } : null;
   }
 
+  const startsOf = (lines) => PARTS.map((pattern) => lines.findIndex((line) => pattern.test(line)));
+
+  /** Index of the line where the values end: after it are their differences, and outputs that were not compared. */
+  function endOfValues(lines, starts) {
+    const last = Math.max(...starts);
+    const values = lines.slice(Math.min(...starts), last);
+    const ends = (line) => DIFFERENCE.test(line) || (OUTPUT.test(line) && !values.includes(line));
+    const end = lines.findIndex((line, number) => number > last && !lines[number - 1].trim() && ends(line));
+    return end < 0 ? lines.length : end;
+  }
+
   /** Values that the test prints as "expected:" and "found:". */
   function namedValues(lines) {
-    const starts = PARTS.map((pattern) => lines.findIndex((line) => pattern.test(line)));
+    const starts = startsOf(lines);
     if (starts.includes(-1)) return null;
+    const whole = endOfValues(lines, starts);
     const [expected, actual] = starts.map((start, number) => {
-      const end = start < starts[1 - number] ? starts[1 - number] : lines.length;
+      const end = start < starts[1 - number] ? starts[1 - number] : whole;
       const rest = lines[start].match(PARTS[number])[1];
       return trimmed([...(rest ? [rest] : []), ...lines.slice(start + 1, end)]);
     });
@@ -78,9 +93,24 @@ slop.expected = (() => {
     return rows.some(([sign]) => sign !== " ") ? { rows, note } : null;
   }
 
+  /** Outputs of the command after the values, each with its title. */
+  function outputs(text) {
+    const lines = blocks(lastPart(text)).find((block) => !startsOf(block).includes(-1)) ?? [];
+    const streams = [];
+    for (const line of lines.slice(endOfValues(lines, startsOf(lines)))) {
+      const [, stream, soFar = ""] = line.match(OUTPUT) ?? [];
+      if (stream) streams.push([`${STREAMS[stream]}${soFar}`, []]);
+      else if (DIFFERENCE.test(line)) streams.push([null, []]);
+      else streams.at(-1)[1].push(line);
+    }
+    return streams.map(([title, rest]) => [title, trimmed(rest).join("\n")]).filter(([title, rest]) => title && rest);
+  }
+
+  const lastPart = (text) => (Array.isArray(text) ? text.at(-1) : text);
+
   /** Rows of a sign and a line, with a note about the signs; null where the text has no two values. */
   function split(text) {
-    for (const lines of blocks(Array.isArray(text) ? text.at(-1) : text)) {
+    for (const lines of blocks(lastPart(text))) {
       const difference = printedDifference(lines) ?? namedValues(lines) ?? assertedValues(lines);
       if (difference) return difference;
     }
@@ -100,5 +130,5 @@ slop.expected = (() => {
     ];
   }
 
-  return { draw, split };
+  return { draw, split, outputs };
 })();

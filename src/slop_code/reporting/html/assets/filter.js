@@ -1,4 +1,5 @@
-// Tests over checkpoints: the look of a cell, and the rows that a filter keeps. Policies are not used here.
+// Tests over checkpoints: the look of a cell, the rows that a filter keeps, and the checkpoint at which a test opens.
+// Policies are not used here.
 "use strict";
 
 slop.tests = (() => {
@@ -8,11 +9,12 @@ slop.tests = (() => {
 
   const ENDS = { failed: "f", error: "e", skipped: "s" };
 
-  /** Options of the filter by result, at a checkpoint or over all of them. */
+  /** Options of the filter by result, at a checkpoint or over all of them. The first is the default. */
   const kinds = (there) => {
     const when = there ? "there" : "at the end";
     return [
-      ["", there ? "ran there" : "any result"],
+      ["", there ? "ran there, not always passed" : "not always passed"],
+      ["any", there ? "ran there" : "any result"],
       ["failing", `did not pass ${when}`],
       ["failed", `failed ${when}`],
       ["error", `had an error ${when}`],
@@ -25,6 +27,16 @@ slop.tests = (() => {
   };
 
   const hasVerdict = (checkpoint) => checkpoint.state === "evaluated";
+
+  /** Why the whole checkpoint failed or has no verdict; null where neither is so. */
+  const causeOf = (checkpoint) => checkpoint.cause ?? (hasVerdict(checkpoint) ? null : checkpoint.reason);
+
+  /** The numbers at the ends of names of checkpoints where they tell them apart, else numbers from 1 on. */
+  function shortNames(names) {
+    const ends = names.map((name) => name.match(/\d{1,4}$/)?.[0]);
+    const distinct = !ends.includes(undefined) && new Set(ends).size === ends.length;
+    return distinct ? ends : ends.map((_, number) => String(number + 1));
+  }
 
   /** Symbol, CSS classes and text of a cell. */
   function cell(test, column, checkpoint) {
@@ -65,12 +77,14 @@ slop.tests = (() => {
   }
 
   function matchesKind(test, problem, kind, at) {
-    if (!kind) return at < 0 || test.statuses[at] !== ".";
+    if (at >= 0 && test.statuses[at] === ".") return false;
+    if (kind === "any") return true;
     if (kind === "broke" || kind === "recovered") {
       const sign = kind === "broke" ? "b" : "r";
       return at < 0 ? test.changes.includes(sign) : test.changes[at] === sign;
     }
     const columns = results(test, problem);
+    if (!kind) return !columns.length || columns.some((column) => test.statuses[column] !== "p");
     const column = at < 0 ? columns.at(-1) : at;
     if (!columns.includes(column)) return false;
     if (kind === "failing") return test.statuses[column] !== "p";
@@ -85,23 +99,37 @@ slop.tests = (() => {
     return at < 0 ? test.groups.includes(String(group)) : test.groups[at] === String(group);
   }
 
-  /** Numbers of the rows that match the filter. */
+  /** Numbers of the rows that match the filter, file by file. */
   function chosen(problem, { group, kind, at, text }) {
     const query = text.toLowerCase();
-    const rows = [];
+    const files = new Map();
     problem.tests.forEach((test, row) => {
+      const [file] = slop.nameParts(test.name);
+      if (!files.has(file)) files.set(file, []);
       if (inGroup(test, group, at) && matchesKind(test, problem, kind, at) && test.name.toLowerCase().includes(query)) {
-        rows.push(row);
+        files.get(file).push(row);
       }
     });
-    return rows;
+    return [...files.values()].flat();
   }
 
-  /** The file in the name of a test, and the rest of it. */
-  function nameParts(name) {
-    const cut = name.indexOf("::");
-    return cut < 0 ? ["", name] : [name.slice(0, cut + 2), name.slice(cut + 2)];
+  const ran = (test, column) => test.statuses[column] !== "." && test.statuses[column] !== undefined;
+  const failedAt = (test, column) => ran(test, column) && test.statuses[column] !== "p";
+
+  /** Column at which a test opens: that of the filter, else the first at which it did not pass, else its last. */
+  function opening(test, at) {
+    if (ran(test, at)) return at;
+    const columns = [...test.statuses].map((_, column) => column).filter((column) => ran(test, column));
+    return columns.find((column) => failedAt(test, column)) ?? columns.at(-1);
   }
 
-  return { WORDS, kinds, cell, chosen, hasVerdict, nameParts };
+  /** Column at which a test broke that still does not pass at this one; -1 if it never passed before. */
+  function brokeAt(test, column) {
+    for (let before = column; before >= 0 && test.statuses[before] !== "p"; before -= 1) {
+      if (test.changes[before] === "b") return before;
+    }
+    return -1;
+  }
+
+  return { WORDS, kinds, cell, chosen, opening, failedAt, brokeAt, hasVerdict, causeOf, shortNames };
 })();

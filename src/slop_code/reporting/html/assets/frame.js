@@ -39,10 +39,27 @@
       ? h("td", { class: `number ${look}` }, h("a", { href }, slop.sign(`${symbol} `), count, slop.spoken(words)))
       : h("td", { class: "number dim" }, "0");
 
-  /** A list that is folded at first; each item has a name and a text. */
-  slop.foldedList = (summary, items, more = null) => {
-    const list = items.map(([name, text]) => h("li", h("strong", name), ` ${text}`));
-    return h("details", { class: "warnings" }, h("summary", summary), h("ul", list, more && h("li", more)));
+  /** A list that is folded at first; each item has a name and a text. `fold`: its name, where the summary changes. */
+  slop.foldedList = (summary, items, { more = null, fold = null } = {}) => {
+    const list = items.map(([name, text]) => h("li", h("strong", name), " ", text));
+    const attributes = { class: "warnings", "data-fold": fold };
+    return h("details", attributes, h("summary", summary), h("ul", list, more && h("li", more)));
+  };
+
+  /** Names and values; those without a value are left out. */
+  slop.facts = (pairs) => {
+    const fact = ([name, value]) => h("div", h("dt", name), h("dd", value));
+    return h("dl", { class: "facts" }, pairs.filter(([, value]) => value).map(fact));
+  };
+
+  /** Signs and their meanings; `items`: pairs of an element and its text. */
+  slop.legend = (label, items) =>
+    h("ul", { class: "legend", "aria-label": label }, items.map(([sign, text]) => h("li", sign, text)));
+
+  /** Changes the policy in the address. */
+  slop.policyField = ({ policies }) => {
+    const choose = ({ target }) => go({ ...address(), policy: target.value === policies[0] ? null : target.value });
+    return slop.field("Policy", slop.select(policies, policies[0], { id: "policy", onchange: choose }));
   };
 
   slop.emptyCell = (words) => h("td", { class: "number dim" }, slop.spoken(words), slop.sign("–"));
@@ -72,10 +89,16 @@
     (document.getElementById(id) ?? heading())?.focus();
   };
 
+  /** A button that removes these keys and the text to search from the address. */
+  slop.clearButton = (keys, text) => {
+    const clear = Object.fromEntries([...keys, "q"].map((key) => [key, null]));
+    return h("button", { type: "button", onclick: () => go({ ...address(), ...clear }) }, text);
+  };
+
   /** `choices`: labels with their keys in the address and their options; `q` is the text to search in names. */
   slop.filterForm = (choices, state) => {
     const set = (key) => (event) => go({ ...address(), [key]: event.target.value });
-    const clear = Object.fromEntries([...choices.map(({ key }) => key), "q"].map((key) => [key, null]));
+    const keys = choices.map(({ key }) => key);
     return h(
       "form",
       { class: "filters", role: "search", "aria-label": "Filter tests", onsubmit: (event) => event.preventDefault() },
@@ -94,7 +117,7 @@
           oninput: (event) => go({ ...address(), q: event.target.value }, { replace: true }),
         }),
       ),
-      h("button", { type: "button", onclick: () => go({ ...address(), ...clear }) }, "Clear"),
+      slop.clearButton(keys, "Clear"),
     );
   };
 
@@ -119,10 +142,10 @@
     return h("p", { class: "left", id: "left" }, text);
   };
 
-  /** Rows of a table that are drawn when they come near in `box`; before that, an empty row of the same height. */
+  /** Rows of a table that are drawn when they come near in `box`; before that, an empty row of their `height`. */
   slop.lazyRows = (rows, drawRow, { columns, height, box, margin }) => {
     const placeholder = h("td", { colspan: columns });
-    placeholder.style.height = `${rows.length * height}px`;
+    placeholder.style.height = height;
     const body = h("tbody", h("tr", { "aria-hidden": "true" }, placeholder));
     let drawn = false;
     const draw = () => {
@@ -133,12 +156,22 @@
     return { body, draw };
   };
 
+  /** After a test that a link opened, with nothing to return to: its row, else the heading. */
+  function focusBehind(test) {
+    const nameIn = (link) => new URLSearchParams(link.getAttribute("href").slice(1)).get("test");
+    const links = [...document.querySelectorAll("main a[href*='test=']")];
+    const row = links.find((link) => nameIn(link) === test) ?? document.querySelector("main .grid [tabindex='0']");
+    (row ?? document.querySelector("main h2"))?.focus({ preventScroll: true });
+  }
+
   /** The dialog of a test; `keys`: keys of the address that say which test is open. */
   slop.dialog = (look, keys) => {
     const element = h("dialog", { class: look, "aria-labelledby": "detail-name" });
     const closed = Object.fromEntries(keys.map((key) => [key, null]));
     element.addEventListener("close", () => {
-      if (address().test) go({ ...address(), ...closed });
+      const { test } = address();
+      if (test) slop.closeTest({ ...address(), ...closed });
+      if (document.activeElement === document.body || element.contains(document.activeElement)) focusBehind(test);
     });
     element.addEventListener("click", (event) => {
       if (event.target === element) element.close();
@@ -146,15 +179,18 @@
     const hide = () => {
       if (element.open) element.close();
     };
-    const show = (name, ...content) => {
-      const close = h("button", { type: "button", class: "close", onclick: hide }, "Close");
-      const inside = h("div", { class: "content" }, content);
-      fill(element, h("header", h("h2", { id: "detail-name", tabindex: -1 }, name), close), inside);
+    /** `bar`: controls before the button that closes. A control that has the focus keeps it. */
+    const show = ({ name, bar = null }, ...content) => {
+      const close = h("button", { type: "button", id: "detail-close", onclick: hide }, "Close");
+      const focused = element.open && element.contains(document.activeElement) ? document.activeElement.id : "";
+      const heading = h("h2", { id: "detail-name", tabindex: -1 }, name);
+      const header = h("header", h("div", { class: "panel-bar" }, bar, close), heading);
+      fill(element, header, h("div", { class: "content" }, content));
       if (!element.isConnected) document.body.append(element);
       if (!element.open) element.showModal();
-      element.querySelector("h2").focus();
-      inside.scrollTop = 0;
+      ((focused && document.getElementById(focused)) || heading).focus({ preventScroll: true });
+      element.scrollTop = 0;
     };
-    return { show, hide };
+    return { element, show, hide };
   };
 })();

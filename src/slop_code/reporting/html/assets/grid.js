@@ -2,10 +2,11 @@
 "use strict";
 
 slop.grid = (() => {
-  const { h, go } = slop;
-  const CHUNK = 20;
-  const MAX_FEW = 8; // checkpoints that leave room for longer names
-  const ROW_HEIGHT = 30; // as in the style sheet: rows that are not drawn yet have the same height
+  const { h, go, plural } = slop;
+  const CHUNK = 20; // lines: rows, and headings with the file of the rows below
+  const FIXED_COLUMNS = 3; // columns before those of the checkpoints: name, group, reason
+  const NARROW = matchMedia("(max-width: 60rem)"); // as in the style sheet: group and reason are below the name
+  let shown = null; // the grid on the page
 
   /** Cells are cloned from the few kinds of cells that a column has, as there may be fifty thousand. */
   function drawCell(grid, test, column) {
@@ -21,50 +22,79 @@ slop.grid = (() => {
     return grid.kinds.get(kind).cloneNode(true);
   }
 
-  /** The distinguishing part of a file name, for narrow columns. */
-  const shortFile = (file) => `${file.replace(/^test_|(\.py)?::$/g, "")} `;
+  const testOf = (grid, number) => grid.problem.tests[grid.rows[number]];
 
-  /** Ids of tests that occur in several files. */
-  function repeated(problem) {
-    const seen = new Map();
-    for (const { name } of problem.tests) {
-      const [, id] = slop.tests.nameParts(name);
-      seen.set(id, (seen.get(id) ?? 0) + 1);
-    }
-    return new Set([...seen.keys()].filter((id) => seen.get(id) > 1));
-  }
-
-  function drawRow(grid, number) {
-    const row = grid.rows[number];
-    const test = grid.problem.tests[row];
-    const [file, id] = slop.tests.nameParts(test.name);
-    const cells = grid.problem.checkpoints.map((_, column) => drawCell(grid, test, column));
+  /** The reason is filled in when the part of the page with it is unpacked. */
+  function drawRow(grid, number, line) {
+    const test = testOf(grid, number);
+    const column = slop.tests.opening(test, grid.at);
+    const group = grid.groups[grid.group < 0 ? Number(test.groups[column]) : grid.group];
+    const reasons = [h("span"), h("td", { class: "why", tabindex: -1 })];
+    if (slop.tests.failedAt(test, column)) fillReasons(grid, grid.rows[number], column, reasons);
+    else reasons.forEach((element) => slop.fill(element, slop.tests.WORDS[test.statuses[column]]));
     return h(
       "tr",
-      { "data-number": number, "aria-rowindex": number + 2 },
+      { "data-number": number, "aria-rowindex": line + 2 },
       h(
         "th",
         { scope: "row", tabindex: -1, title: test.name },
-        h("span", { class: "dim file" }, file),
-        grid.repeated.has(id) && h("span", { class: "dim which" }, shortFile(file)),
-        id,
+        h("span", { class: "id" }, slop.nameParts(test.name)[1]),
+        h("span", { class: "under" }, h("span", { class: "group" }, group), reasons[0]),
       ),
-      cells,
+      h("td", { class: "group", tabindex: -1 }, group),
+      reasons[1],
+      grid.problem.checkpoints.map((_, column) => drawCell(grid, test, column)),
     );
   }
 
-  /** Rows are drawn in chunks. */
+  async function fillReasons(grid, row, column, elements) {
+    const part = await slop.part([...grid.numbers, column].join("/"));
+    const index = part ? slop.message.indexOf(part, row) : -1;
+    const reason = index < 0 ? null : slop.message.reason(part.text_numbers[index], part);
+    const text = reason ?? slop.tests.WORDS[grid.problem.tests[row].statuses[column]];
+    for (const element of elements) {
+      element.textContent = text;
+      element.title = text;
+    }
+  }
+
+  function drawHeading(grid, { file, count }, line) {
+    const columns = FIXED_COLUMNS + grid.problem.checkpoints.length;
+    const text = h("span", { class: "file" }, h("strong", file), ` — ${plural(count, "test")}`);
+    return h("tr", { class: "heading", "aria-rowindex": line + 2 }, h("td", { colspan: columns }, text));
+  }
+
+  /** A line for each row, by its number, and a heading before the rows of each file. */
+  function linesOf(problem, rows) {
+    const lines = [];
+    let heading = null;
+    rows.forEach((row, number) => {
+      const file = slop.nameParts(problem.tests[row].name)[0].replace(/::$/, "");
+      if (heading?.file !== file) lines.push((heading = { file, count: 0 }));
+      heading.count += 1;
+      lines.push(number);
+    });
+    return lines;
+  }
+
+  /** Lines are drawn in chunks. */
   function chunk(grid, first) {
-    const numbers = grid.rows.slice(first, first + CHUNK).map((_, index) => first + index);
-    const columns = grid.problem.checkpoints.length + 1;
-    const look = { columns, height: ROW_HEIGHT, box: grid.box, margin: 300 };
-    return slop.lazyRows(numbers, (number) => drawRow(grid, number), look);
+    const numbers = grid.lines.slice(first, first + CHUNK).map((_, index) => first + index);
+    const headings = numbers.filter((number) => typeof grid.lines[number] !== "number").length;
+    const height = `calc(${numbers.length - headings} * var(--row) + ${headings} * var(--heading))`;
+    const drawLine = (line) => {
+      const content = grid.lines[line];
+      return typeof content === "number" ? drawRow(grid, content, line) : drawHeading(grid, content, line);
+    };
+    const columns = FIXED_COLUMNS + grid.problem.checkpoints.length;
+    return slop.lazyRows(numbers, drawLine, { columns, height, box: grid.box, margin: 300 });
   }
 
   const cellAt = (grid, [number, column]) => {
-    const { body, draw } = grid.chunks[Math.floor(number / CHUNK)];
+    const line = grid.lineOf[number];
+    const { body, draw } = grid.chunks[Math.floor(line / CHUNK)];
     draw();
-    return body.children[number % CHUNK].children[column];
+    return body.children[line % CHUNK].children[column];
   };
 
   /** One cell of the grid takes the focus by Tab; arrow keys move it. */
@@ -82,12 +112,13 @@ slop.grid = (() => {
 
   function positionAfter(grid, key, control) {
     const [number, column] = grid.position;
-    const last = [grid.rows.length - 1, grid.problem.checkpoints.length];
+    const last = [grid.rows.length - 1, FIXED_COLUMNS + grid.problem.checkpoints.length - 1];
+    const skipped = NARROW.matches ? FIXED_COLUMNS : 1;
     const steps = {
       ArrowUp: [number - 1, column],
       ArrowDown: [number + 1, column],
-      ArrowLeft: [number, column - 1],
-      ArrowRight: [number, column + 1],
+      ArrowLeft: [number, column === skipped ? 0 : column - 1],
+      ArrowRight: [number, column ? column + 1 : skipped],
       PageUp: [number - 15, column],
       PageDown: [number + 15, column],
       Home: control ? [0, 0] : [number, 0],
@@ -114,47 +145,62 @@ slop.grid = (() => {
     return cell && [Number(cell.parentNode.dataset.number), cell.cellIndex];
   }
 
-  /** Opens the result of a cell; for the name of a row or an empty cell, the last result of the test. */
+  /** Opens the result of a cell; for the other cells of a row, the column at which the test opens. */
   function open(grid, target) {
     const position = positionOf(target);
     if (!position) return;
     enter(grid, position);
-    const test = grid.problem.tests[grid.rows[position[0]]];
-    const there = position[1] > 0 && test.statuses[position[1] - 1] !== ".";
-    const column = there ? position[1] - 1 : lastColumn(test);
+    const test = testOf(grid, position[0]);
+    const column = slop.tests.opening(test, position[1] < FIXED_COLUMNS ? grid.at : position[1] - FIXED_COLUMNS);
     go({ ...slop.address(), view: "timeline", test: test.name, checkpoint: grid.problem.checkpoints[column].name });
   }
 
-  const lastColumn = (test) =>
-    test.statuses.length - 1 - [...test.statuses].reverse().findIndex((status) => status !== ".");
+  const numberOf = (grid, name) => grid.rows.findIndex((row) => grid.problem.tests[row].name === name);
 
-  /** `test`: name of the test to scroll to. */
-  function draw(problem, rows, heads, test) {
-    const grid = { problem, rows, position: [0, 0], kinds: new Map(), repeated: repeated(problem) };
+  /** Moves the focus to the row of a test, if the grid is on the page and has it. */
+  function reveal(name) {
+    const number = shown?.box.isConnected ? numberOf(shown, name) : -1;
+    if (number >= 0 && number !== shown.position[0]) enter(shown, [number, 0]);
+  }
+
+  const heading = (name, look) => h("th", { scope: "col", class: look }, name);
+
+  /** `at`, `group`: column and group of the filter, or -1. `test`: name of the test to scroll to. */
+  function draw({ problem, rows, heads, at, group, context }, test) {
+    const { groups, numbers } = context;
+    const grid = { problem, rows, at, group, groups, numbers, position: [0, 0], kinds: new Map() };
+    grid.lines = linesOf(problem, rows);
+    grid.lineOf = [...grid.lines.keys()].filter((line) => typeof grid.lines[line] === "number");
     grid.box = slop.edges(h("div", { class: "scroll grid-box" }));
-    grid.chunks = Array.from({ length: Math.ceil(rows.length / CHUNK) }, (_, number) => chunk(grid, number * CHUNK));
+    grid.box.style.setProperty("--columns", problem.checkpoints.length);
+    grid.chunks = Array.from({ length: Math.ceil(grid.lines.length / CHUNK) }, (_, number) =>
+      chunk(grid, number * CHUNK),
+    );
+    const why = at < 0 ? "Reason, where it first failed" : `Reason at ${problem.checkpoints[at].name}`;
+    const columns = [heading("Test", null), heading("Group", "group"), heading(why, "why"), heads];
     const table = h(
       "table",
       {
-        class: problem.checkpoints.length <= MAX_FEW ? "grid few" : "grid",
+        class: "grid",
         role: "grid",
         "aria-label": `Tests of ${problem.name} over its checkpoints`,
-        "aria-rowcount": rows.length + 1,
+        "aria-rowcount": grid.lines.length + 1,
         onclick: (event) => open(grid, event.target),
         onkeydown: (event) => onKey(grid, event),
       },
-      h("thead", h("tr", { "aria-rowindex": 1 }, h("th", { scope: "col" }, "Test"), heads)),
+      h("thead", h("tr", { "aria-rowindex": 1 }, columns)),
       grid.chunks.map(({ body }) => body),
     );
     grid.box.append(table);
     table.addEventListener("mouseover", ({ target }) => {
       if (target.matches("td[aria-label]")) target.title = target.getAttribute("aria-label");
     });
-    const first = Math.max(0, rows.findIndex((row) => problem.tests[row].name === test));
+    const first = Math.max(0, numberOf(grid, test));
     enter(grid, [first, 0], { focus: false });
     if (first) requestAnimationFrame(() => cellAt(grid, [first, 0]).scrollIntoView({ block: "nearest" }));
+    shown = grid;
     return grid.box;
   }
 
-  return { draw };
+  return { draw, reveal };
 })();

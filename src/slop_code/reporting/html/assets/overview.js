@@ -1,11 +1,10 @@
-// Overview: verdicts of all checkpoints, and the first failures.
+// Overview: the verdict of each run, and the failures of its checkpoints.
 "use strict";
 
 slop.overview = (() => {
-  const { h, plural, formatDuration, hashOf } = slop;
-  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+  const { h, plural, hashOf, fill } = slop;
   const ROW_HEIGHT = 44;
-  const STATES = { infrastructure_failure: "infrastructure failure", not_evaluated: "not evaluated" };
+  const MAX_OPEN = 6; // checkpoints whose failures are shown at once
 
   /** Verdict of a checkpoint by the policy with this number. */
   const verdict = (checkpoint, policy) =>
@@ -15,186 +14,225 @@ slop.overview = (() => {
     run.problems.flatMap((problem) => problem.checkpoints.map((checkpoint) => ({ problem, checkpoint })));
 
   const looks = (look, policy) => (checkpoint) => verdict(checkpoint, policy).look === look;
-  const broke = (checkpoint) => checkpoint.introduced > 0;
+  const hasBroken = (checkpoint) => checkpoint.introduced > 0;
 
-  /** "; checkpoint_2 has no verdict", about earlier checkpoints. */
-  function unknownBefore(problem, checkpoint) {
-    const before = problem.checkpoints.slice(0, problem.checkpoints.indexOf(checkpoint));
-    const unknown = before.filter((checkpoint) => !slop.tests.hasVerdict(checkpoint));
-    if (!unknown.length) return null;
-    return unknown.length > 1
-      ? `; ${plural(unknown.length, "checkpoint")} before have no verdict`
-      : `; ${unknown[0].name} has no verdict`;
-  }
-
-  /** The first checkpoint that did not pass, and the first where old tests broke. `prefix`: before its name. */
-  function firsts(problem, target, context, prefix = "") {
-    const first = problem.checkpoints.find(looks("failed", context.policy));
-    const regressed = problem.checkpoints.find(broke);
-    const label = ({ name }) => `${prefix}${name}`;
-    return [
-      first && [
-        link({ ...target, at: first.name, result: "failing" }, `First not passed: ${label(first)}`),
-        ` (${plural(sum(first.total) - sum(first.passed), "test")} did not pass)`,
-        unknownBefore(problem, first),
-      ],
-      regressed && [
-        link(
-          { ...target, at: regressed.name, result: "broke" },
-          `Old tests first broke at ${label(regressed)}: ${regressed.introduced}`,
-        ),
-        unknownBefore(problem, regressed),
-      ],
-    ].filter(Boolean);
-  }
-
-  const targetOf = (run, problem, context) => ({ run: run.name, problem: problem.name, policy: context.shownPolicy });
-
-  /** Number of checkpoints that passed; first failures of one problem, number of failing problems of several. */
-  function headline(run, context) {
+  /** How many checkpoints of a run look so, and the look of the whole. */
+  function tally(run, policy) {
     const checkpoints = all(run).map(({ checkpoint }) => checkpoint);
-    const count = (look) => checkpoints.filter(looks(look, context.policy)).length;
-    const look = count("failed") ? "failed" : count("none") ? "none" : "passed";
-    const again = checkpoints.filter((checkpoint) => checkpoint.not_looked_at_again).length;
+    const count = (look) => checkpoints.filter(looks(look, policy)).length;
+    const [passed, failed, none] = ["passed", "failed", "none"].map(count);
+    const look = failed ? "failed" : none ? "none" : "passed";
+    const broke = checkpoints.reduce((sum, { introduced }) => sum + introduced, 0);
+    return { passed, none, broke, look, total: checkpoints.length };
+  }
+
+  const VERDICTS = { passed: "PASSED", failed: "NOT PASSED", none: "NO VERDICT" };
+
+  /** "NOT PASSED (all-cases): 1 of 3 checkpoints passed" */
+  function headline(run, context) {
+    const { passed, none, look, total } = tally(run, context.policy);
+    const isWaiting = ({ checkpoint }) => context.isLive && checkpoint.state === "not_evaluated";
+    const waiting = all(run).filter(isWaiting).length;
+    const again = all(run).filter(({ checkpoint }) => checkpoint.not_looked_at_again).length;
     const { problems } = run;
     const within = (words, test) => {
       const number = problems.filter(({ checkpoints }) => checkpoints.some(test)).length;
       return number && problems.length > 1 ? `; ${words} in ${number} of ${plural(problems.length, "problem")}` : null;
     };
-    const only = problems.length === 1 ? problems : [];
-    const facts = only.flatMap((problem) =>
-      firsts(problem, targetOf(run, problem, context), context, `${problem.name} `),
-    );
     return h(
       "div",
       { class: `headline ${look}` },
       h(
         "p",
-        `${count("passed")} of ${plural(checkpoints.length, "checkpoint")} passed (${context.policyName})`,
+        h("strong", waiting && look === "none" ? "EVALUATION GOES ON" : VERDICTS[look]),
+        ` (${context.policyName}): ${passed} of ${plural(total, "checkpoint")} passed`,
         within("not passed", looks("failed", context.policy)),
-        within("old tests broke", broke),
-        count("none") > 0 && `; ${count("none")} without a verdict`,
+        within("old tests broke", hasBroken),
+        none > waiting && `; ${none - waiting} without a verdict`,
+        waiting > 0 && `; ${waiting} not evaluated yet`,
         again > 0 && `; ${again} not looked at again`,
       ),
-      facts.map((fact) => h("p", fact)),
       run.regraded.map((text) => h("p", text)),
     );
   }
 
-  const link = (target, ...children) => h("a", { href: hashOf({ view: "timeline", ...target }) }, children);
+  const isSeveral = ({ problems }) => problems.length > 1;
 
-  /** "3/4" with a bar; the figure links to the tests that did not pass. */
-  function counts(checkpoint, group, target) {
-    const [passed, total] = [checkpoint.passed[group], checkpoint.total[group]];
-    if (!total) return slop.emptyCell("none");
-    const text = `${passed}/${total}`;
-    const bar = h("span", { class: "bar", "aria-hidden": "true" }, h("span"));
-    bar.firstChild.style.width = `${(100 * passed) / total}%`;
-    return h(
-      "td",
-      { class: `number ${passed === total ? "whole" : "lacking"}` },
-      passed === total
-        ? text
-        : link({ ...target, result: "failing" }, text, slop.spoken(": show those that did not pass")),
-      bar,
-    );
+  /** Keys of the address for the links of a problem. */
+  const targetOf = (run, problem, context) => ({
+    run: run.name,
+    problem: problem.name,
+    policy: context.shownPolicy,
+    open: context.several ? run.name : null,
+  });
+
+  function failuresOf(run, problem, column, context) {
+    const rows = slop.failures.failing(problem, column);
+    const numbers = [context.runs.indexOf(run), run.problems.indexOf(problem), column];
+    const target = { ...targetOf(run, problem, context), at: isSeveral(run) ? problem.checkpoints[column].name : null };
+    const part = { problem, column, target, groups: context.groups, name: numbers.join("/") };
+    return { rows, body: (first) => slop.failures.body(rows, { ...part, first }) };
   }
 
-  function changed(count, kind, symbol, target) {
-    const href = hashOf({ view: "timeline", ...target, result: kind });
-    const words = ` ${count === 1 ? "test" : "tests"} ${kind} here: show them`;
-    return slop.countCell(count, { look: kind, symbol, href, words });
+  /** Failures of each checkpoint of the only problem, in order. Those that passed by the policy are folded. */
+  function checkpointSections(run, context) {
+    const [problem] = run.problems;
+    let open = 0;
+    return problem.checkpoints.map((checkpoint, column) => {
+      const { rows, body } = failuresOf(run, problem, column, context);
+      const { look } = verdict(checkpoint, context.policy);
+      if (look === "passed" && slop.failures.isEmpty(rows)) return null;
+      const text = `: ${slop.failures.summary(checkpoint, rows)}`;
+      const passed = look === "passed" && h("span", { class: "dim" }, " (passed by this policy)");
+      const title = h("h3", checkpoint.name, h("span", { class: "counts" }, text), passed);
+      const attributes = { class: `checkpoint ${look}`, "data-checkpoint": checkpoint.name };
+      const folded = h("details", attributes, h("summary", title));
+      if (look !== "passed") open += 1;
+      folded.open = look !== "passed" && open <= MAX_OPEN;
+      if (folded.open) folded.append(...body(open === 1));
+      else folded.addEventListener("toggle", () => folded.append(...body(true)), { once: true });
+      return folded;
+    });
   }
 
-  /** Why the verdict is an earlier one, which the last evaluation has not looked at. */
-  const kept = ({ not_looked_at_again: reason }) =>
-    reason && h("div", { class: "reason" }, `not looked at again: ${reason}`);
+  /** The first checkpoint that did not pass, else the first without a verdict; null where all passed. */
+  function firstFailing(run, policy) {
+    const find = (look) => all(run).find(({ checkpoint }) => looks(look, policy)(checkpoint));
+    return find("failed") ?? find("none") ?? null;
+  }
 
-  /** What each regrade of the checkpoint changed. */
-  const regraded = (checkpoint) =>
-    checkpoint.regraded.map(({ text, tests }) =>
-      tests.length
-        ? h(
-            "details",
-            { class: "reason" },
-            h("summary", `regraded: ${text}`),
-            h("ul", tests.map((test) => h("li", test))),
-          )
-        : h("div", { class: "reason" }, `regraded: ${text}`),
-    );
+  /** The checkpoint in the address, if it is one of this run. */
+  function chosen(run, state, context) {
+    const isHere = !context.several || state.run === run.name;
+    const at = state.at ?? state.checkpoint;
+    return isHere && at
+      ? all(run).find(({ problem, checkpoint }) => problem.name === state.problem && checkpoint.name === at)
+      : undefined;
+  }
 
-  function row(checkpoint, target, context) {
-    const here = { ...target, at: checkpoint.name };
-    const head = h("th", { scope: "row" }, checkpoint.name);
-    const mark = slop.badge(verdict(checkpoint, context.policy));
-    const time = h(
-      "td",
-      { class: "number" },
-      checkpoint.ms ? formatDuration(checkpoint.ms) : "–",
-      checkpoint.attempts > 1 && h("span", { class: "dim" }, ` (${checkpoint.attempts} attempts)`),
-      checkpoint.python && h("div", { class: "dim" }, `Python ${checkpoint.python}`),
-      checkpoint.not_recorded && h("div", { class: "dim" }, "isolation and provenance: not recorded"),
-      checkpoint.agent && h("div", { class: "dim" }, `agent: ${checkpoint.agent}`),
-    );
-    if (!slop.tests.hasVerdict(checkpoint)) {
-      const reason = `${STATES[checkpoint.state] ?? checkpoint.state}: ${checkpoint.reason ?? "no reason was given"}`;
-      const why = h("div", { class: "reason" }, reason);
-      const cell = h("td", { colspan: context.groups.length + 3 }, mark, why, regraded(checkpoint));
-      return h("tr", { class: "apart" }, head, cell, time);
+  /** Below the matrix: the failures of the checkpoint that is chosen. */
+  function drawChosen(area, run, context, state) {
+    const entry = chosen(run, state, context) ?? firstFailing(run, context.policy);
+    const key = entry && JSON.stringify([entry.problem.name, entry.checkpoint.name]);
+    if (area.dataset.shown === (key ?? "")) return;
+    area.dataset.shown = key ?? "";
+    for (const tick of area.parentElement?.querySelectorAll("[data-at]") ?? []) {
+      if (tick.dataset.at === key) tick.setAttribute("aria-current", "true");
+      else tick.removeAttribute("aria-current");
     }
-    const nothing = () => slop.emptyCell("nothing to compare with");
-    return h(
-      "tr",
-      head,
-      h("td", mark, kept(checkpoint), regraded(checkpoint)),
-      context.groups.map((_, group) => counts(checkpoint, group, { ...here, group: context.groups[group] })),
-      checkpoint.since === null
-        ? [nothing(), nothing()]
-        : [changed(checkpoint.introduced, "broke", "▼", here), changed(checkpoint.repaired, "recovered", "▲", here)],
-      time,
-    );
+    if (!entry) return;
+    const { problem, checkpoint } = entry;
+    const { rows, body } = failuresOf(run, problem, problem.checkpoints.indexOf(checkpoint), context);
+    const { look } = verdict(checkpoint, context.policy);
+    const isGood = look === "passed" && slop.failures.isEmpty(rows);
+    const counts = isGood ? "passed" : slop.failures.summary(checkpoint, rows);
+    const title = h("h3", `${problem.name} ${checkpoint.name}`, h("span", { class: "counts" }, `: ${counts}`));
+    fill(area, h("div", { class: `checkpoint ${look}` }, title, body(true)));
   }
 
-  function body(problem, run, context) {
-    const target = targetOf(run, problem, context);
-    const passed = problem.checkpoints.filter(looks("passed", context.policy)).length;
-    const head = h(
-      "th",
-      { scope: "rowgroup", colspan: context.groups.length + 5 },
-      link(target, problem.name),
-      h("span", { class: "dim" }, ` ${passed} of ${plural(problem.checkpoints.length, "checkpoint")} passed`),
-      run.problems.length > 1 && firsts(problem, target, context).map((fact) => h("div", { class: "first" }, fact)),
-    );
-    const rows = problem.checkpoints.map((checkpoint) => row(checkpoint, target, context));
-    return h("tbody", h("tr", { class: "problem" }, head), rows);
-  }
-
-  function table(run, context) {
-    const title = `Checkpoints of ${run.name}`;
-    const caption = h("caption", { class: "visually-hidden" }, `${title}: tests passed of all, by group`);
-    const head = slop.tableHead(["Checkpoint", "Verdict"], [...context.groups, "Broke", "Recovered", "Time"]);
-    const bodies = run.problems.map((problem) => body(problem, run, context));
-    return slop.scrollBox(title, h("table", { class: "results" }, caption, head, bodies));
+  /** The failures of a run: by checkpoint for one problem, below a matrix for several. */
+  function failures(run, context, state) {
+    if (!isSeveral(run)) {
+      const [problem] = run.problems;
+      if (!problem) return null;
+      const many = problem.checkpoints.length > MAX_OPEN;
+      const strip = many && slop.matrix.strip(problem, targetOf(run, problem, context), context);
+      return h("div", strip, checkpointSections(run, context));
+    }
+    const area = h("div", { "data-shown": "none", "data-chosen-of": run.name });
+    const marks = slop.matrix.table(run, (problem) => targetOf(run, problem, context), context);
+    const box = h("div", { class: "marks-and-failures" }, h("div", marks), area);
+    drawChosen(area, run, context, state);
+    return box;
   }
 
   function warnings(run) {
     const items = all(run).flatMap(({ problem, checkpoint }) =>
       checkpoint.warnings.map((text) => [`${problem.name} ${checkpoint.name}`, text]),
     );
-    return items.length ? slop.foldedList(plural(items.length, "warning"), items) : null;
+    return items.length ? slop.foldedList(plural(items.length, "warning"), items, { fold: "warnings" }) : null;
   }
 
-  function section(run, context) {
+  /** The table of checkpoints, folded where there are several problems. */
+  function figures(run, context) {
     const area = h("div");
     area.style.minHeight = `${ROW_HEIGHT * all(run).length}px`; // the page keeps its length until the table is drawn
-    slop.whenNear(area, () => slop.fill(area, table(run, context), warnings(run)).style.removeProperty("min-height"));
-    const texts = [run.rates, run.agent && `agent: ${run.agent}`].filter(Boolean);
-    const facts = texts.map((text) => h("p", { class: "dim" }, text));
-    return h("section", { class: "run" }, h("h2", { tabindex: -1 }, run.name), headline(run, context), ...facts, area);
+    slop.whenNear(area, () => fill(area, slop.checkpointTable.draw(run, context)).style.removeProperty("min-height"));
+    const title = "Tests of each checkpoint, by group";
+    return isSeveral(run) ? h("details", { class: "figures" }, h("summary", title), area) : [h("h3", title), area];
   }
 
-  /** `context`: the number and the name of the policy, and the groups. */
-  const draw = (data, context) => data.runs.map((run) => section(run, context));
+  function content(run, context, state) {
+    const texts = [run.rates, run.agent && `agent: ${run.agent}`].filter(Boolean);
+    return [
+      headline(run, context),
+      failures(run, context, state),
+      texts.map((text) => h("p", { class: "rates dim" }, text)),
+      figures(run, context),
+      warnings(run),
+      slop.madeFrom.draw(all(run)),
+    ];
+  }
 
-  return { draw, verdict };
+  /** A run among others: folded, with its verdict in a line. */
+  function foldedRun(run, context) {
+    const { passed, none, look, total, broke } = tally(run, context.policy);
+    const area = h("div", { class: "inside" });
+    area.style.minHeight = "20rem";
+    const toggle = (event) => {
+      event.preventDefault();
+      folded.open = !folded.open;
+      const { open } = slop.address();
+      if (folded.open) slop.go({ ...slop.address(), open: run.name });
+      else if (open === run.name) slop.go({ ...slop.address(), open: null });
+    };
+    const folded = h(
+      "details",
+      { class: "run", "data-run-name": run.name },
+      h(
+        "summary",
+        { onclick: toggle },
+        h("span", { class: "name" }, run.name),
+        h("span", slop.badge(slop.verdictLook(look === "none" ? null : look === "passed"))),
+        h("span", { class: "number" }, `${passed} of ${plural(total, "checkpoint")}`, slop.spoken(" passed")),
+        h("span", { class: "number" }, broke > 0 && `${broke} broke`),
+        h("span", { class: "number" }, none > 0 && `${none} without a verdict`),
+        h("span", slop.sparkline.line(run.problems, context.policy, 340)),
+      ),
+      area,
+    );
+    slop.whenNear(area, () => fill(area, content(run, context, slop.address())).style.removeProperty("min-height"));
+    return folded;
+  }
+
+  /** `context`: the number and the name of the policy, the groups, and the runs. */
+  function draw(context, state) {
+    const [first] = context.runs;
+    if (!context.several) {
+      return h("section", { class: "run" }, h("h2", { tabindex: -1 }, first.name), content(first, context, state));
+    }
+    const runs = context.runs.map((run) => foldedRun(run, context));
+    return h("section", { class: "runs" }, h("h2", { tabindex: -1 }, "Runs"), runs);
+  }
+
+  const find = (main, name, value) =>
+    [...main.querySelectorAll(`[${name}]`)].find((element) => element.getAttribute(name) === value);
+
+  function unfold(folded, focus) {
+    if (!folded || folded.open) return;
+    folded.open = true;
+    folded.scrollIntoView({ block: "start" });
+    if (focus) folded.querySelector("summary").focus({ preventScroll: true });
+  }
+
+  /** Shows what the address names: a run, and the failures of a checkpoint in it. `focus`: moves the focus there. */
+  function update(main, context, state, { focus }) {
+    if (context.several) unfold(find(main, "data-run-name", state.open), focus);
+    for (const area of main.querySelectorAll("[data-chosen-of]")) {
+      drawChosen(area, context.runs.find(({ name }) => name === area.dataset.chosenOf), context, state);
+    }
+    if (!context.several) unfold(find(main, "data-checkpoint", state.at ?? state.checkpoint), focus && !state.test);
+  }
+
+  return { draw, update, verdict };
 })();

@@ -12,15 +12,29 @@
     return JSON.parse(await new Response(stream).text());
   }
 
-  const pageLoaded =
-    document.readyState === "loading"
-      ? new Promise((resolve) => addEventListener("DOMContentLoaded", resolve, { once: true }))
-      : Promise.resolve();
+  /** Waits until the browser has read the whole element: it is complete once another follows it. */
+  async function arrived(id) {
+    while (document.readyState === "loading" && !document.getElementById(id)?.nextElementSibling) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
 
   const unpacking = new Map();
 
+  const NO_TEXTS = Array(6).fill(null);
+
+  /** Parts repeat nothing: a cause has the number of its text, null stands for a test without texts, and a test has its
+      row only where that is not the next one. */
+  function complete(part) {
+    if (!part.causes) return part;
+    const causes = part.causes.map(([text, tests]) => [typeof text === "number" ? part.texts[text] : text, tests]);
+    let last = -1;
+    const tests = part.tests.map(([duration, markers, row = last + 1]) => [(last = row), duration, markers]);
+    return { ...part, causes, tests, text_numbers: part.text_numbers.map((numbers) => numbers ?? NO_TEXTS) };
+  }
+
   function once(id) {
-    if (!unpacking.has(id)) unpacking.set(id, unpack(id));
+    if (!unpacking.has(id)) unpacking.set(id, unpack(id).then(complete));
     return unpacking.get(id);
   }
 
@@ -30,9 +44,10 @@
   /** A part by its name; null if there is none. */
   slop.part = async (name) => {
     const { parts } = await slop.unpacked();
-    await pageLoaded; // parts come after the scripts, so that the first view does not wait for them
     const number = parts.indexOf(name);
-    return number < 0 ? null : once(`part-${number}`);
+    if (number < 0) return null;
+    await arrived(`part-${number}`); // parts come after the scripts, so that the first view does not wait for them
+    return once(`part-${number}`);
   };
 
   /** Call `draw` once, when the element comes near the visible area of `root` (by default the window). */

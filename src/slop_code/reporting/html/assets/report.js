@@ -18,23 +18,51 @@ slop.start(async (data, main, top) => {
       policyName: data.policies[policy],
       shownPolicy: policy ? data.policies[policy] : null,
       groups: data.groups,
+      runs: data.runs,
+      several: data.runs.length > 1,
+      isLive: Boolean(data.live),
+      numbers: [runNumber, problemNumber],
     };
     return { runNumber, problemNumber, context, problem: data.runs[runNumber].problems[problemNumber] };
   }
 
-  const view = (state) => (Object.hasOwn(VIEWS, state.view) ? state.view : "overview");
+  /** Kind and name of the first thing in the address that is not in this report; null where all of it is. */
+  function missing({ run, open, problem, at, checkpoint, test, policy }) {
+    const lacks = (list, name) => name && !list.some((item) => item.name === name);
+    const { problems } = data.runs[named(data.runs, run)];
+    const selected = problems[named(problems, problem)];
+    const wanted = [
+      ["run", run, data.runs],
+      ["run", open, data.runs],
+      ["problem", problem, problems],
+      ["checkpoint", at, selected?.checkpoints ?? []],
+      ["checkpoint", checkpoint, selected?.checkpoints ?? []],
+      ["test", test, selected?.tests ?? []],
+      ["policy", policy, data.policies.map((name) => ({ name }))],
+    ];
+    return wanted.find(([, name, list]) => lacks(list, name)) ?? null;
+  }
+
+  const isUnknown = (state) => ["run", "problem"].includes(missing(state)?.[0]);
+
+  /** The overview stands for the view of a run or a problem that is not there. */
+  const view = (state) => (Object.hasOwn(VIEWS, state.view) && !isUnknown(state) ? state.view : "overview");
+
+  const notice = h("p", { class: "alert notice", role: "alert" });
+
+  function drawNotice(state) {
+    const [kind, name] = missing(state) ?? [];
+    notice.hidden = !kind;
+    notice.textContent = kind ? `This report has no ${kind} ${name}.` : "";
+  }
 
   function header() {
-    const choose = (event) =>
-      go({ ...address(), policy: event.target.value === data.policies[0] ? null : event.target.value });
-    const chosen = address().policy ?? data.policies[0];
-    const policies = slop.select(data.policies, chosen, { id: "policy", onchange: choose });
     slop.frame({
       main,
       top,
       version: data.slop_code,
       nav: h("nav", { "aria-label": "Views", id: "views" }),
-      settings: slop.field("Policy", policies),
+      settings: slop.policyField(data),
       searchField: toFilter,
     });
   }
@@ -44,14 +72,26 @@ slop.start(async (data, main, top) => {
     return document.getElementById("filter-text");
   }
 
+  /** The run that is open, else the first that did not pass by the policy. */
+  function shownRun({ run, open }, { policy }) {
+    const isPassed = (checkpoint) => slop.overview.verdict(checkpoint, policy).look === "passed";
+    const failing = data.runs.find(({ problems }) => !problems.every(({ checkpoints }) => checkpoints.every(isPassed)));
+    return open ?? run ?? failing?.name;
+  }
+
   function tabs(state) {
-    const { run, problem, policy } = state;
+    const { context } = selection(state);
+    const run = isUnknown(state) ? null : shownRun(state, context);
+    const problem = run === state.run ? state.problem : null;
+    const open = context.several && !isUnknown(state) ? (state.open ?? state.run) : null;
     const link = ([name, text]) => {
       const current = view(state) === name ? "page" : null;
-      return h("a", { href: hashOf({ view: name, run, problem, policy }), "aria-current": current }, text);
+      const target = name === "overview" ? { open } : { run, problem };
+      const href = hashOf({ view: name, ...target, policy: context.shownPolicy });
+      return h("a", { href, "aria-current": current }, text);
     };
     fill(document.getElementById("views"), Object.entries(VIEWS).map(link));
-    document.getElementById("policy").value = data.policies[selection(state).context.policy];
+    document.getElementById("policy").value = data.policies[context.policy];
   }
 
   /** Fields that choose run and problem, where there are several. */
@@ -100,27 +140,33 @@ slop.start(async (data, main, top) => {
     slop.announce("");
     if (view(state) === "overview" || !selected.problem) {
       slop.title(null);
-      fill(main, slop.agents.draw(data.agents, selected.context, state), slop.overview.draw(data, selected.context));
+      fill(main, slop.agents.draw(data.agents, selected.context, state), slop.overview.draw(selected.context, state));
+      slop.overview.update(main, selected.context, state, { focus: false });
     } else if (view(state) === "timeline") drawTimeline(state, selected);
     else drawCharts(state, selected);
   }
 
   function detail(state) {
-    const { runNumber, problemNumber, problem, context } = selection(state);
+    const { problem, context } = selection(state);
     const test = state.test && problem?.tests.find(({ name }) => name === state.test);
     const column = test ? problem.checkpoints.findIndex(({ name }) => name === state.checkpoint) : -1;
     if (column < 0 || test.statuses[column] === ".") slop.detail.hide();
-    else slop.detail.show(test, problem, column, [runNumber, problemNumber], context);
+    else slop.detail.show(test, problem, column, context);
   }
 
   /** The part of the address that decides the view; the rest is a filter, or a test that is open. */
-  const frame = (state) => JSON.stringify([view(state), state.run, state.problem, state.policy]);
+  const frame = (state) => {
+    const shown = view(state) === "overview" ? [] : [state.run, state.problem];
+    return JSON.stringify([view(state), state.policy, ...shown]);
+  };
   const filter = ({ group, result, at, q }) => JSON.stringify([group, result, at, q]);
 
   /** Draws only what changed: a filter keeps its fields, opening a test keeps the position in the grid. */
-  function draw(state) {
+  function draw(state, followed = false) {
+    drawNotice(state);
     if (shown) slop.keepFocus(() => redraw(state), () => main.querySelector("h2"));
     else redraw(state);
+    if (followed && shown && view(shown) !== view(state)) scrollTo(0, 0);
     shown = state;
     detail(state);
   }
@@ -129,7 +175,10 @@ slop.start(async (data, main, top) => {
     tabs(state);
     if (!shown || frame(shown) !== frame(state)) drawView(state);
     else if (view(state) === "timeline" && filter(shown) !== filter(state)) refilter(state);
-    else if (data.agents && view(state) === "overview" && shown.sort !== state.sort) resort(state);
+    else if (view(state) === "overview") {
+      if (data.agents && shown.sort !== state.sort) resort(state);
+      slop.overview.update(main, selection(state).context, state, { focus: true });
+    }
   }
 
   function resort(state) {
@@ -143,8 +192,13 @@ slop.start(async (data, main, top) => {
     fill(document.getElementById("timeline"), slop.timeline.draw(selected.problem, selected.context, state));
   }
 
-  if (!data.runs.some(({ problems }) => problems.length)) throw new Error("there are no results in it");
   header();
-  slop.onAddress(draw);
-  draw(address());
+  if (data.runs.some(({ problems }) => problems.length)) {
+    main.before(notice);
+    slop.onAddress(draw);
+    draw(address());
+  } else {
+    fill(main, h("p", { class: "nothing" }, data.live ? "Nothing is evaluated yet" : "There are no results"));
+  }
+  slop.live.start(data.live, top);
 });

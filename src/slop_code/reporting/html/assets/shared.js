@@ -50,6 +50,15 @@ const slop = (() => {
       : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
   }
 
+  /** A share from 0 to 1; 100% only for all of it. */
+  const percent = (share) => (share === 1 ? "100%" : `${Math.min(99.9, 100 * share).toFixed(1)}%`);
+
+  /** The file in the name of a test, and the rest of it. */
+  function nameParts(name) {
+    const cut = name.indexOf("::");
+    return cut < 0 ? ["", name] : [name.slice(0, cut + 2), name.slice(cut + 2)];
+  }
+
   // The address holds the state of the view, so that a link to it shows the same.
 
   const address = () => Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
@@ -60,20 +69,29 @@ const slop = (() => {
   }
 
   const watchers = [];
-  const notifyWatchers = () => watchers.forEach((watcher) => watcher(address()));
+  const notifyWatchers = (followed) => watchers.forEach((watcher) => watcher(address(), followed));
 
   /** Show another state. `replace`: without a new entry in the history. */
   function go(state, { replace = false } = {}) {
     const hash = hashOf(state);
     if (hash === location.hash) return;
-    history[replace ? "replaceState" : "pushState"](null, "", hash);
-    notifyWatchers();
+    const opensTest = Boolean(state.test) && !address().test;
+    if (replace) history.replaceState(history.state, "", hash);
+    else history.pushState({ opensTest }, "", hash);
+    notifyWatchers(true);
   }
 
-  /** Call `watcher` with the address whenever it changes; the caller draws the first state itself. */
+  /** Show the state without the open test: the one before, if that had none, so that Back leads on from there. */
+  function closeTest(state) {
+    if (history.state?.opensTest) history.back();
+    else go(state, { replace: true });
+  }
+
+  /** Call `watcher` with the address whenever it changes; the caller draws the first state itself. The second argument
+      is true after a link or a change of a field, false after Back and Forward. */
   function onAddress(watcher) {
     if (!watchers.length) {
-      addEventListener("popstate", notifyWatchers);
+      addEventListener("popstate", () => notifyWatchers(false));
       addEventListener("click", followLink);
     }
     watchers.push(watcher);
@@ -83,7 +101,8 @@ const slop = (() => {
     const link = event.target.closest?.("a[href^='#']");
     if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
-    go(Object.fromEntries(new URLSearchParams(link.getAttribute("href").slice(1))));
+    const target = Object.fromEntries(new URLSearchParams(link.getAttribute("href").slice(1)));
+    go("overlay" in link.dataset ? { ...address(), ...target } : target); // an overlay keeps the rest of the state
   }
 
   // Theme: light, dark, or that of the system.
@@ -188,9 +207,12 @@ const slop = (() => {
     fill,
     plural,
     formatDuration,
+    percent,
+    nameParts,
     address,
     hashOf,
     go,
+    closeTest,
     onAddress,
     themeSwitch,
     select,

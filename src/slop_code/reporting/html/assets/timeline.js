@@ -2,11 +2,11 @@
 "use strict";
 
 slop.timeline = (() => {
-  const { h, plural, hashOf } = slop;
+  const { h, plural, hashOf, go } = slop;
 
   const LEGEND = [
-    ["passed born", "+", "new, passed"],
-    ["failed born", "+×", "new, failed"],
+    ["passed new", "+", "new, passed"],
+    ["failed new", "+×", "new, failed"],
     ["passed", "·", "still passes"],
     ["failed broke", "▼", "broke here"],
     ["failed", "×", "failed"],
@@ -15,15 +15,12 @@ slop.timeline = (() => {
     ["passed recovered", "▲", "recovered here"],
     ["none", "?", "no verdict"],
   ];
+  const FILTER = ["group", "result", "at"];
 
-  const legend = () =>
-    h(
-      "ul",
-      { class: "legend", "aria-label": "What the signs mean" },
-      LEGEND.map(([look, symbol, words]) =>
-        h("li", h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol), words),
-      ),
-    );
+  const legend = () => {
+    const sign = (look, symbol) => h("span", { class: `cell ${look}`, "aria-hidden": "true" }, symbol);
+    return slop.legend("What the signs mean", LEGEND.map(([look, symbol, words]) => [sign(look, symbol), words]));
+  };
 
   /** The filter in the address. */
   function filterOf(state, problem, groups) {
@@ -51,13 +48,14 @@ slop.timeline = (() => {
     return h("a", { class: `count ${kind}`, href, "aria-label": label }, symbol, count);
   }
 
-  function columnHead(checkpoint, policy, state) {
+  function columnHead(checkpoint, shortName, policy, state) {
     const { look, symbol, words } = slop.overview.verdict(checkpoint, policy);
     return h(
       "th",
-      { scope: "col", class: state.at === checkpoint.name ? "chosen" : null },
-      h("span", { class: "name" }, checkpoint.name),
-      h("span", { class: `mark ${look}`, title: words }, slop.sign(symbol), slop.spoken(words)),
+      { scope: "col", class: state.at === checkpoint.name ? "chosen" : null, title: `${checkpoint.name}: ${words}` },
+      h("span", { class: "name", "aria-hidden": "true" }, shortName),
+      slop.spoken(checkpoint.name),
+      h("span", { class: `mark ${look}` }, slop.sign(symbol), slop.spoken(words)),
       h(
         "span",
         { class: "changes" },
@@ -67,17 +65,54 @@ slop.timeline = (() => {
     );
   }
 
+  const button = (text, state) =>
+    h("button", { type: "button", onclick: () => go({ ...slop.address(), ...state }) }, text);
+
+  /** "Show all 69" */
+  const showAll = (problem) =>
+    button(`Show all ${problem.tests.length}`, { group: null, at: null, q: null, result: "any" });
+
+  /** Without a match: the way to those that the filter hides. */
+  function nothing(problem, filter, state) {
+    if (!problem.tests.length) return h("p", { class: "nothing" }, "No tests have results.");
+    if (![...FILTER, "q"].some((key) => state[key])) {
+      const known = problem.checkpoints.every(slop.tests.hasVerdict) ? "" : " with a verdict";
+      return h("p", { class: "nothing" }, `Every test passed at every checkpoint${known}. `, showAll(problem));
+    }
+    const passed = filter.kind ? 0 : slop.tests.chosen(problem, { ...filter, kind: "any" }).length;
+    return h(
+      "p",
+      { class: "nothing" },
+      "No tests match. ",
+      slop.clearButton(FILTER, "Clear filters"),
+      passed > 0 && [" ", button(`Show ${passed} that always passed`, { result: "any" })],
+    );
+  }
+
   function draw(problem, context, state) {
     const filter = filterOf(state, problem, context.groups);
     const rows = slop.tests.chosen(problem, filter);
-    const heads = problem.checkpoints.map((checkpoint) => columnHead(checkpoint, context.policy, state));
+    const names = slop.tests.shortNames(problem.checkpoints.map(({ name }) => name));
+    const heads = problem.checkpoints.map((checkpoint, number) =>
+      columnHead(checkpoint, names[number], context.policy, state),
+    );
+    const some = rows.length > 0 && rows.length < problem.tests.length;
     return [
-      slop.countShown(rows.length, problem.tests.length),
+      h("div", { class: "shown" }, slop.countShown(rows.length, problem.tests.length), some && showAll(problem)),
       rows.length
-        ? slop.grid.draw(problem, rows, heads, state.test)
-        : h("p", { class: "nothing" }, "No test matches the filter."),
+        ? slop.grid.draw({ problem, rows, heads, at: filter.at, group: filter.group, context }, state.test)
+        : nothing(problem, filter, state),
     ];
   }
 
-  return { draw, controls, setControls, legend };
+  /** Tests that the filter shows and that did not pass where they open, each with that column. */
+  function failures(problem, context, state) {
+    const filter = filterOf(state, problem, context.groups);
+    return slop.tests
+      .chosen(problem, filter)
+      .map((row) => ({ test: problem.tests[row], column: slop.tests.opening(problem.tests[row], filter.at) }))
+      .filter(({ test, column }) => slop.tests.failedAt(test, column));
+  }
+
+  return { draw, controls, setControls, legend, failures };
 })();

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os.path
 import time
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
+
+from slop_code.reporting.progress.counted_work import CountedWork, advance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from slop_code.evaluation.policy import Policy
+    from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.checkpoint_lines import CheckpointFacts
     from slop_code.runs.job_records import Job, Submission, SubmissionOutcome
 
@@ -47,8 +52,27 @@ def time_left(
     return max(sum(left) / max(slots, 1), max(left))
 
 
+def expected_duration(known: float | None, elapsed: float, tests: CountedWork | None, now: float) -> float | None:
+    """Of a running job: by its tests that are done, the more the further they are, else as it was before."""
+    left = tests.left(now) if tests else None
+    if tests is None or left is None:
+        return known
+    share = tests.event.count / tests.event.total
+    return elapsed + left if known is None else share * (elapsed + left) + (1 - share) * known
+
+
+@dataclass(slots=True)
+class _RunningJob:
+    job: Job
+    since: float
+    location: tuple[str, str, str]
+    """Of its submission, as events name it."""
+
+    tests: CountedWork | None = None
+
+
 class ProgressTracker:
-    """Written by one thread; others may read."""
+    """Written by one thread, and `tests_done` by others; any thread may read."""
 
     def __init__(
         self,
@@ -70,7 +94,7 @@ class ProgressTracker:
         self._clock = clock
         self._start = clock()
         self._waiting = dict(enumerate(jobs))
-        self._running: dict[int, tuple[Job, float]] = {}
+        self._running: dict[int, _RunningJob] = {}
         self._durations: list[float] = []
         self._numbers = {id(target): number for number, job in enumerate(jobs) for target in job.targets}
 
@@ -83,10 +107,11 @@ class ProgressTracker:
         return self._clock() - self._start
 
     @property
-    def running(self) -> list[tuple[Job, float]]:
-        """Each with its elapsed seconds, the longest first."""
-        now = self._clock()
-        return sorted(((job, now - since) for job, since in list(self._running.values())), key=lambda pair: -pair[1])
+    def running(self) -> list[tuple[Job, float, ProgressEvent | None]]:
+        """Each with its elapsed seconds, and its tests as far as they are known; the longest first."""
+        now, jobs = self._clock(), list(self._running.values())  # a copy, as another thread may start a job
+        jobs.sort(key=lambda each: each.since)
+        return [(each.job, now - each.since, each.tests.event if each.tests else None) for each in jobs]
 
     @property
     def per_minute(self) -> float | None:
@@ -97,13 +122,23 @@ class ProgressTracker:
     def left(self) -> float | None:
         """Remaining seconds; after a stop, only of the jobs that still run."""
         waiting = [] if self.stopping else [job.expected_s for job in list(self._waiting.values()) if not job.cached]
-        running = [(job.expected_s, elapsed) for job, elapsed in self.running]
+        now, running = self._clock(), []
+        for each in list(self._running.values()):
+            elapsed = now - each.since
+            running.append((expected_duration(each.job.expected_s, elapsed, each.tests, now), elapsed))
         return time_left(waiting, running, self._durations, self._slots)
 
     def started(self, job: Job) -> None:
         number = self._number(job.targets[0])
         self._waiting.pop(number, None)
-        self._running[number] = (job, self._clock())
+        target = job.targets[0]
+        location = os.path.realpath(target.path), target.problem.name, target.checkpoint.name
+        self._running[number] = _RunningJob(job, self._clock(), location)
+
+    def tests_done(self, event: ProgressEvent) -> None:
+        for each in list(self._running.values()):
+            if each.location == (event.name, event.problem, event.checkpoint):
+                each.tests = advance(each.tests, event, self._clock())
 
     def retrying(self, job: Job) -> None:
         number = self._number(job.targets[0])
@@ -115,7 +150,7 @@ class ProgressTracker:
         number = self._number(outcome.submission)
         self._waiting.pop(number, None)
         if started := self._running.pop(number, None):
-            self._durations.append(self._clock() - started[1])
+            self._durations.append(self._clock() - started.since)
         part = self._part and outcome.facts.state == "not_evaluated"
         verdict: Verdict = "part only" if part else verdict_of(outcome.facts, self._policy)
         self.counts[verdict] += 1

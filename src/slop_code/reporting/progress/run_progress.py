@@ -14,7 +14,9 @@ from rich.text import Text
 
 from slop_code._io import BestEffortStream
 from slop_code.evaluation.groups import GroupType
-from slop_code.reporting.progress_text import progress_text
+from slop_code.reporting.progress.counted_work import left_text
+from slop_code.reporting.progress.progress_text import progress_text
+from slop_code.reporting.progress.ticker import Ticker
 from slop_code.reporting.resource_text import failure_note
 from slop_code.reporting.text import first_line, format_duration, one_line
 
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from slop_code.execution.progress_events import ProgressEvent
-    from slop_code.reporting.progress_tracker import ProgressTracker, Verdict
+    from slop_code.reporting.progress.progress_tracker import ProgressTracker, Verdict
     from slop_code.runs.checkpoint_lines import CheckpointFacts
     from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
 
 PACE_INTERVAL_S = 30.0
-TICK_INTERVAL_S = 5.0
+SILENCE_S = 5.0
+"""The pace is printed after so many seconds without a line, too."""
+TICK_INTERVAL_S = 1.0
 SHOWN_RUNNING = 8
 STYLES: dict[Verdict, str] = {"passed": "green", "not passed": "red", "no verdict": "magenta", "part only": ""}
 
@@ -53,11 +57,9 @@ class RunProgress:
         out = cast("TextIO", BestEffortStream(stream or sys.stderr))
         self._console = Console(file=out, highlight=False, force_terminal=True if live else None)
         self._live = _live(self._console, self.view) if live else None
-        self._last_pace = 0.0
+        self._last_pace = self._last_line = 0.0
         self._pace_lock = threading.Lock()
-        self._tick_interval = tick_interval
-        self._ended = threading.Event()
-        self._ticker = threading.Thread(target=self._tick_until_end, name="pace", daemon=True)
+        self._ticker = Ticker(self.tick, tick_interval)
         self._step: ProgressEvent | None = None
 
     def __enter__(self) -> Self:
@@ -70,9 +72,7 @@ class RunProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if self._ticker.is_alive():
-            self._ticker.join()
+        self._ticker.stop()
         if self._live:
             self._live.stop()
         if self._tracker.total:
@@ -109,6 +109,10 @@ class RunProgress:
             self._step = event
             self._print(f"· {one_line(progress_text(event))}", "dim")
 
+    def tests_done(self, event: ProgressEvent) -> None:
+        """Any thread may call this, several times a second."""
+        self._tracker.tests_done(event)
+
     def stopping(self) -> None:
         """Safe to call from a signal handler."""
         self._tracker.stopping = True
@@ -120,26 +124,29 @@ class RunProgress:
         if self._live:
             return
         with self._pace_lock:
-            elapsed, ended = self._tracker.elapsed, self._tracker.done >= self._tracker.total or self._ended.is_set()
-            if ended or elapsed - self._last_pace < PACE_INTERVAL_S:
+            elapsed, ended = self._tracker.elapsed, self._tracker.done >= self._tracker.total
+            silent = elapsed - self._last_line >= SILENCE_S
+            if ended or not (silent or elapsed - self._last_pace >= PACE_INTERVAL_S):
                 return
             self._last_pace = elapsed
-        self._print(f"{self._position()} {pace(self._tracker)}", "dim")
-
-    def _tick_until_end(self) -> None:
-        while not self._ended.wait(self._tick_interval):
-            self.tick()
+        self._print(f"· {self._position()} {pace(self._tracker)}", "dim")
 
     def view(self) -> Group:
         """The live view: verdicts so far, and running jobs."""
         tracker = self._tracker
         head = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=tracker.total, completed=tracker.done, width=24)
-        head.add_row(Text(f"{tracker.done}/{tracker.total}", "bold"), bar, counted(tracker))
+        head.add_row(Text(f"{tracker.done}/{tracker.total}", "bold"), bar, verdict_counts(tracker))
         running = tracker.running
+        rows = [(format_duration(elapsed), tests_text(tests), job) for job, elapsed, tests in running[:SHOWN_RUNNING]]
+        width = max((len(tests) for _, tests, _ in rows), default=0)
         shown = [
-            Text(f"  {format_duration(elapsed):>8}  {one_line(job.label)}", no_wrap=True, overflow="ellipsis")
-            for job, elapsed in running[:SHOWN_RUNNING]
+            Text(
+                f"  {elapsed:>8}  {tests:<{width}}{'  ' if width else ''}{one_line(job.label)}",
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+            for elapsed, tests, job in rows
         ]
         if len(running) > SHOWN_RUNNING:
             shown.append(Text(f"  ... and {len(running) - SHOWN_RUNNING} more", "dim"))
@@ -150,6 +157,7 @@ class RunProgress:
         return f"[{self._tracker.done:>{len(total)}}/{total}]"
 
     def _print(self, line: str, style: str = "") -> None:
+        self._last_line = self._tracker.elapsed
         self._console.print(Text(line, style), soft_wrap=True)
 
 
@@ -176,21 +184,30 @@ def group_counts(facts: CheckpointFacts) -> str:
     return f"{passed}/{total}" + (f" ({broken})" if broken else "")
 
 
-def counted(tracker: ProgressTracker) -> Text:
+def verdict_counts(tracker: ProgressTracker) -> Text:
     shown = [pair for pair in tracker.counts.items() if pair[1] or pair[0] != "no verdict"]
     return Text("  ").join(Text(f"{count} {verdict}", STYLES[verdict]) for verdict, count in shown)
 
 
 def pace(tracker: ProgressTracker) -> str:
     """Running jobs, jobs per minute and remaining time, as far as they are known."""
-    rate, left = tracker.per_minute, tracker.left
+    rate, left, running = tracker.per_minute, tracker.left, tracker.running
+    known = [tests for _, _, tests in running if tests is not None and tests.count]
+    done, total = sum(tests.count for tests in known), sum(tests.total for tests in known)
     facts = [
         "stopping" if tracker.stopping else "",
-        f"{len(tracker.running)} running",
+        f"{len(running)} running" + (f" ({done} of {total} tests)" if known else ""),
         f"{rate:.1f} a minute" if rate else "",
-        f"about {format_duration(left)} left" if left else "",
+        left_text(left),
     ]
     return ", ".join(fact for fact in facts if fact)
+
+
+def tests_text(tests: ProgressEvent | None) -> str:
+    """Empty where nothing is known, as on another machine or in a container."""
+    if tests is None or not tests.count:
+        return ""
+    return f"{tests.count}/{tests.total} tests" + (f", {tests.failed} failed" if tests.failed else "")
 
 
 def ending(tracker: ProgressTracker) -> str:

@@ -1,6 +1,7 @@
 """Progress of a run: lines, the live view, and the remaining time."""
 
 import io
+import os
 import threading
 
 import pytest
@@ -10,8 +11,16 @@ from slop_code.evaluation import GroupType, PassPolicy
 from slop_code.evaluation.report import Attempt
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.reporting.progress_tracker import ProgressTracker, time_left, verdict_of
-from slop_code.reporting.run_progress import PACE_INTERVAL_S, SHOWN_RUNNING, RunProgress, group_counts
+from slop_code.reporting.progress.counted_work import advance
+from slop_code.reporting.progress.progress_tracker import ProgressTracker, expected_duration, time_left, verdict_of
+from slop_code.reporting.progress.run_progress import (
+    PACE_INTERVAL_S,
+    SHOWN_RUNNING,
+    SILENCE_S,
+    RunProgress,
+    group_counts,
+)
+from slop_code.reporting.progress.ticker import TICKER
 from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
@@ -247,7 +256,73 @@ def test_the_pace_is_printed_at_intervals():
     shown.clock.now += 1
     shown.progress.tick()
     shown.progress.tick()
-    assert shown.lines[1:] == ["[1/5] 0 running, 2.0 a minute, about 58.0 s left"]
+    assert shown.lines[1:] == ["· [1/5] 0 running, 2.0 a minute, about 58 s left"]
+
+
+def test_the_pace_is_printed_after_a_silence_too():
+    shown = Shown(*(job(submission(number)) for number in range(1, 4)))
+    shown.start(0)
+    shown.clock.now += SILENCE_S
+    shown.finish(0, **PASSED)
+    assert len(shown.lines) == 1
+    shown.clock.now += SILENCE_S
+    shown.progress.tick()
+    shown.progress.tick()
+    assert shown.lines[1:] == ["· [1/3] 0 running, 6.0 a minute, about 10 s left"]
+
+
+def done_tests(target, count, total=40, failed=0):
+    where = os.path.realpath(target.path), target.problem.name, target.checkpoint.name
+    return ProgressEvent(ProgressKind.TESTS_DONE, *where, count=count, total=total, passed=count, failed=failed)
+
+
+@pytest.mark.parametrize(
+    ("known", "elapsed", "counts", "expected"),
+    [
+        (None, 9.0, [], None),
+        (20.0, 9.0, [], 20.0),
+        (20.0, 9.0, [0, 4], 20.0),
+        (None, 9.0, [4, 8], 9.0 + 8.0),
+        (20.0, 9.0, [4, 20], 0.5 * (9.0 + 1.25) + 0.5 * 20.0),
+        (20.0, 9.0, [4, 40], 9.0),
+    ],
+)
+def test_the_expected_duration_follows_more_and_more_from_tests_that_are_done(known, elapsed, counts, expected):
+    """An event each second."""
+    tests = None
+    for now, count in enumerate(counts):
+        tests = advance(tests, done_tests(submission(), count), float(now))
+    assert expected_duration(known, elapsed, tests, float(len(counts) - 1)) == expected
+
+
+def test_the_view_shows_the_tests_of_running_jobs():
+    first, second = submission(1), submission(2)
+    shown = Shown(job(first), job(second), slots=2)
+    shown.start(0)
+    shown.start(1)
+    shown.progress.tests_done(done_tests(first, 0))
+    assert "tests" not in shown.view
+    shown.clock.now += 2
+    shown.progress.tests_done(done_tests(first, 10, failed=1))
+    shown.clock.now += 3
+    shown.progress.tests_done(done_tests(first, 16, failed=1))
+    assert shown.view.splitlines()[1:] == [
+        "2 running (16 of 40 tests), about 12 s left",
+        "     5.0 s  16/40 tests, 1 failed  run/p/checkpoint_1",
+        "     5.0 s                         run/p/checkpoint_2",
+    ]
+
+
+def test_tests_of_a_job_that_does_not_run_are_ignored():
+    shown = Shown(job(submission(1)), job(submission(2)))
+    shown.start(0)
+    shown.progress.tests_done(done_tests(submission(2), 5))
+    assert "tests" not in shown.view
+    shown.progress.tests_done(done_tests(submission(1), 5))
+    assert "5/40 tests" in shown.view
+    shown.progress.retrying(JobRetrying(shown.jobs[0], Attempt(reason="no memory", duration=4.0), 2.0))
+    shown.start(0)
+    assert "tests" not in shown.view
 
 
 class Heard(io.StringIO):
@@ -271,8 +346,8 @@ def test_the_pace_is_printed_without_any_event():
         progress.started(JobStarted(job(submission())))
         clock.now += PACE_INTERVAL_S
         assert stream.heard.wait(20)
-    assert stream.getvalue().splitlines()[1] == "[0/1] 1 running"
-    assert not [one for one in threading.enumerate() if one.name == "pace"]
+    assert stream.getvalue().splitlines()[1] == "· [0/1] 1 running"
+    assert not [one for one in threading.enumerate() if one.name == TICKER]
 
 
 def test_cached_results_do_not_count_for_the_pace():
@@ -280,23 +355,23 @@ def test_cached_results_do_not_count_for_the_pace():
     shown.finish(0, source="cached", **PASSED)
     shown.clock.now += PACE_INTERVAL_S
     shown.progress.tick()
-    assert shown.lines[-1] == "[1/5] 0 running"
+    assert shown.lines[-1] == "· [1/5] 0 running"
 
 
 def test_cached_results_do_not_count_for_the_remaining_time():
     shown = Shown(job(submission(1), expected=10.0), job(submission(2), expected=50.0, cached=True))
-    assert "about 10.0 s left" in shown.view
+    assert "about 10 s left" in shown.view
 
 
 def test_a_retry_is_printed_and_its_job_waits_again():
     shown = Shown(job(submission(), expected=10.0))
     shown.start()
     shown.clock.now += 4
-    assert "about 6.0 s left" in shown.view
+    assert "about 6 s left" in shown.view
     shown.progress.retrying(JobRetrying(shown.jobs[0], Attempt(reason="no memory\n...", duration=4.0), 2.0))
     assert shown.lines == ["[0/1] RETRYING run/p/checkpoint_1 again in 2.0 s: no memory"]
     assert "0 running" in shown.view
-    assert "about 10.0 s left" in shown.view
+    assert "about 10 s left" in shown.view
 
 
 def test_stopping_counts_running_jobs_only():
@@ -305,7 +380,7 @@ def test_stopping_counts_running_jobs_only():
     shown.start(1)
     shown.progress.stopping()
     assert shown.lines == ["stopping: finishing 2 that run; Ctrl-C again stops now"]
-    assert "stopping, 2 running, about 20.0 s left" in shown.view
+    assert "stopping, 2 running, about 20 s left" in shown.view
 
 
 def test_a_repeated_step_is_printed_once():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from slop_code.reporting.headline import headline
+from slop_code.reporting.failures.headline import headline
 
 COMMAND = "E       Failed: ran: slop-run main.py shop - --servings two\nE       \n"
 
@@ -29,14 +29,14 @@ def message(expected, found, command=COMMAND):
         (f"E   assert [{'1, ' * 200}] == [2]\nE     \nE     At index 0 diff: 1 != 2", "At index 0 diff: 1 != 2"),
         ("E   assert [1] == [2]\nE     \nE     At index 0 diff: 1 != 2", "assert [1] == [2]"),
         # what was expected and found: the first line that differs
-        (message(["status 2", "stdout:"], ["status 1", "stdout:"]), "expected: status 2, found: status 1"),
-        (message(["exit status 0", "a", "b"], ["exit status 0", "a", "c"]), "expected: b, found: c"),
-        (message(["0", "a"], ["0", "a", "c"]), "expected: nothing, found: c"),
-        (message(["0", "", "a"], ["0", "c"]), "expected: nothing, found: c"),
-        (message(["0", "a", "b"], ["0", "a"]), "expected: b, found: nothing"),
-        (message(["0", "a"], ["0", "  a"]), "expected: 'a', found: '  a'"),
+        (message(["status 2", "stdout:"], ["status 1", "stdout:"]), "expected status 2, found status 1"),
+        (message(["exit status 0", "a", "b"], ["exit status 0", "a", "c"]), "expected b, found c"),
+        (message(["0", "a"], ["0", "a", "c"]), "expected nothing, found c"),
+        (message(["0", "", "a"], ["0", "c"]), "expected nothing, found c"),
+        (message(["0", "a", "b"], ["0", "a"]), "expected b, found nothing"),
+        (message(["0", "a"], ["0", "  a"]), "expected 'a', found '  a'"),
         (message(["0", "a"], ["0", "a"], "E       Failed: why\n"), "Failed: why"),
-        ("expected: 1\nfound: 2", "expected: 1, found: 2"),
+        ("expected: 1\nfound: 2", "expected 1, found 2"),
         ("E   expected: 1\nE   and no more", "expected: 1"),
         ("E   found: 2\nE   expected: 1", "found: 2"),
     ],

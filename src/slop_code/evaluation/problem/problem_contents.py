@@ -1,0 +1,83 @@
+"""Contents of a problem's folder: digests of its tests and assets, and the inputs of a checkpoint's tests."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ConfigError
+from slop_code.evaluation.command import render_ini
+from slop_code.evaluation.selection import checkpoint_files, files_in, select
+from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
+from slop_code.execution.assets import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path, PurePosixPath
+
+    from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
+    from slop_code.evaluation.selection import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """Digests of the files in a problem's folder, each after a character that says whether it is executable."""
+
+    tests: Mapping[PurePosixPath, str]
+    assets: Mapping[str, str]
+
+    @classmethod
+    def of(cls, problem: ProblemConfig) -> Contents:
+        folder, assets = problem.path / "tests", {}
+        for name, root in problem.assets.items():
+            if root.is_file():
+                assets[f"assets/{name}"] = file_digest(root)
+                continue
+            paths = walk(root.resolve(), fence=root.resolve())
+            assets |= {f"assets/{name}/{path}": file_digest(real) for path, real in paths if real.is_file()}
+        return cls({path: file_digest(folder / path) for path in files_in(folder)}, assets)
+
+    def digest_of_test_file(self, path: PurePosixPath) -> str | None:
+        """SHA-256 of its content alone; None where there is no such file."""
+        return self.tests[path][1:] if path in self.tests else None
+
+
+def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
+    """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
+    return selected_inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents)).tests_digest
+
+
+def inputs_of(problem: ProblemConfig, checkpoint: CheckpointConfig) -> TestInputs:
+    """The inputs of a checkpoint's tests as they are now."""
+    contents = Contents.of(problem)
+    selection, ini = _selected(problem, checkpoint, contents)
+    code = code_digests(selection.root, selection.files)
+    return selected_inputs(problem, checkpoint, contents, selection, ini).model_copy(update={"code": code})
+
+
+def _selected(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> tuple[Selection, str]:
+    tests, ordered = problem.path / "tests", list(problem.checkpoints)
+    names = checkpoint_files(tests, ordered, checkpoint.name, checkpoint.include_prior_tests, contents.tests)
+    selection = select(tests, ordered, names)
+    return selection, render_ini(problem.markers, selection.run)
+
+
+def selected_inputs(
+    problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents, selection: Selection, ini: str
+) -> TestInputs:
+    if missing := [path for path in selection.files if path not in contents.tests]:
+        raise ConfigError(f"{selection.root}: no file {missing[0]}")
+    files = {f"tests/{path}": contents.tests[path] for path in selection.files}
+    config = problem.verdict_settings(checkpoint)
+    # Not validated, so that the digests are those of the values themselves.
+    return TestInputs.model_construct(
+        files={**files, **contents.assets}, ini=ini, visible=list(problem.visible), config=config
+    )
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
+        return executable + hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Failures of tests for people: the line that says why, and tests grouped by cause."""

@@ -1,0 +1,67 @@
+"""Results of an evaluation that goes on: finished checkpoints, and those that are not evaluated yet."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
+from slop_code.runs.discover import checkpoint_number
+from slop_code.runs.read_results import RunResults
+from slop_code.runs.run_layout import RESULT_FILE
+from slop_code.runs.scb.scb_lines import agent_facts_of, scb_lines_of
+from slop_code.runs.summary import skipped_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from slop_code.runs.discover import DiscoveredRun
+    from slop_code.runs.job_records import SubmissionKey
+    from slop_code.runs.plan import Plan
+    from slop_code.runs.run_evaluation import RunEvaluation
+
+NOT_YET = "not evaluated yet"
+
+
+def results_so_far(evaluation: RunEvaluation) -> list[RunResults]:
+    """The planned checkpoints of each run. Any thread may call this while the evaluation goes on.
+
+    An earlier result of a checkpoint that is to be evaluated is left out until the new one is there.
+    """
+    known, plan = dict(evaluation.facts), evaluation.plan
+    return [RunResults(run.name, run.folder, lines=_lines(run, plan, known)) for run in evaluation.runs if run.folder]
+
+
+def stored_results(runs: Sequence[DiscoveredRun]) -> list[RunResults]:
+    """All results in the folders of the runs, as a report shows them."""
+    return [RunResults(run.name, run.folder) for run in runs if run.folder]
+
+
+def _lines(run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]) -> list[CheckpointLine]:
+    lines = list(_planned(run, plan, known))
+    return [*lines, *skipped_lines(lines, [issue for issue in plan.issues if issue.run == run.name])]
+
+
+def _planned(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]
+) -> Iterator[CheckpointLine]:
+    """Not those with an issue, nor those of another shard."""
+    jobs = {target.key for job in plan.jobs for target in job.targets}
+    assert run.input_folder is not None
+    scb_lines = {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
+    for submission in run.submissions:
+        if submission.key not in known and submission.key not in jobs:
+            continue
+        facts = known.get(submission.key) or CheckpointFacts.no_verdict(NOT_YET)
+        assert submission.output is not None
+        problem, name = submission.problem, submission.checkpoint.name
+        path = os.path.relpath(submission.output / RESULT_FILE, run.folder) if facts.state == "evaluated" else None
+        yield CheckpointLine(
+            **dict(facts),
+            run=run.name,
+            problem=problem.name,
+            checkpoint=name,
+            order=checkpoint_number(problem, name),
+            evaluation=path,
+            agent=agent_facts_of(submission.path.parent, scb_lines.get((problem.name, name))),
+        )
