@@ -131,7 +131,8 @@ class Instruction(ctypes.Structure):
 
 @pytest.fixture(scope="module")
 def program():
-    code = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True).stdout
+    printed = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True, text=True).stdout
+    code = bytes.fromhex(printed)
     return list((Instruction * (len(code) // ctypes.sizeof(Instruction))).from_buffer_copy(code))
 
 

@@ -61,6 +61,10 @@ class Cache:
     def uv(self) -> Path:
         return self.root / "uv"
 
+    @property
+    def sessions(self) -> Path:
+        return self.root / "sessions"
+
     def load_or_build(self, kind: str, key: str, build: Callable[[Path], None], load: Callable[[Path], Value]) -> Value:
         """The value that `load` reads from the entry of this key; a missing or damaged entry is built first.
 
@@ -122,15 +126,14 @@ class Cache:
 
     def remove_abandoned_sessions(self) -> list[Path]:
         """Remove the session folders of killed evaluators, and return their paths."""
-        return [folder for folder in (self.root / "sessions").glob("*") if _remove_if_abandoned(folder)]
+        return [folder for folder in self.sessions.glob("*") if _remove_if_abandoned(folder)]
 
     @contextlib.contextmanager
     def session_folder(self) -> Iterator[Path]:
         """A folder for an evaluation; folders of killed evaluators are removed first."""
-        parent = self.root / "sessions"
-        parent.mkdir(parents=True, exist_ok=True)
+        self.sessions.mkdir(parents=True, exist_ok=True)
         self.remove_abandoned_sessions()
-        folder, lock = _new_session(parent)
+        folder, lock = _new_session(self.sessions)
         with lock:  # held until the folder is gone, so that nobody removes it as abandoned
             try:
                 yield folder

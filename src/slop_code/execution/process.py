@@ -10,6 +10,7 @@ import logging
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cancellation import check_cancelled, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def run(
         try:
             exit_code = _wait(process, timeout)
         finally:
-            _end(process)
+            end_process(process)
     if exit_code is None:
         logger.info("timeout of %g s struck: %s", timeout, argv[0])
     logger.debug("exit code %s: %s", exit_code, argv[0])
@@ -176,9 +177,26 @@ def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
             child.hang_up()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
-            _end(process)
+            end_process(process)
             logger.debug("exit code %s: %s", process.returncode, argv[0])
             child._stdout.close()
+
+
+def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    """Start a process that shares a socket with us; `argv` gets the number of its descriptor there.
+
+    Its stdin is empty, and its stdout and stderr go to `log`. The caller ends it with `end_process`.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, log.open("wb") as sink:
+        try:
+            words = argv(theirs.fileno())
+            logger.debug("open: %s", _shown(words))
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": sink, "stderr": sink, "env": {}}
+            return _start(words, **streams, pass_fds=(theirs.fileno(),)), ours
+        except BaseException:
+            ours.close()
+            raise
 
 
 def succeeds(argv: Sequence[str]) -> bool:
@@ -200,7 +218,7 @@ def cpu_load(count: int) -> Iterator[None]:
             process = _start(argv, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet)
             assert process.stdout is not None
             stack.enter_context(process.stdout)
-            stack.callback(_end, process)
+            stack.callback(end_process, process)
             started.append(process.stdout)
         for stdout in started:
             if not wait_for(stdout.fileno(), START_S) or not os.read(stdout.fileno(), 1):
@@ -242,7 +260,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     return process.poll()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: subprocess.Popen[bytes]) -> None:
     """Terminate, then kill; once it has ended, kill the rest of its process group."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec, Limits
     from slop_code.execution.process import ProcessResult
     from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.templates import TemplatePool
 
 TESTS_DIR = ".evaluation_tests"
 REPORTS_DIR = ".scbench"
@@ -161,6 +162,33 @@ class ToolBuilder(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateSpec:
+    """A judge template, as the evaluation asks for it."""
+
+    kind: str
+    """`imported`: it has the test tools in memory. `collected`: it has the tests of one checkpoint, too."""
+
+    key: str
+    """Digest of everything that the template depends on."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    settings: str
+    """The content of its `settings.json`."""
+
+    timeout: float
+    """Seconds until it must be ready."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WarmJudge:
+    """Templates from which a judge may be forked, the best one first."""
+
+    pool: TemplatePool
+    specs: Sequence[TemplateSpec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeRequest:
     """One run of the judge, as the evaluation asks a session for it: independent of sandbox and submission."""
 
@@ -191,6 +219,9 @@ class JudgeRequest:
 
     interactive: bool = False
     """The judge reads the evaluator's standard input."""
+
+    warm: WarmJudge | None = None
+    """None, and where the sandbox has no templates: the judge is started anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,44 @@ def _digested(entry: TreeEntry) -> list[bytes]:
     return [b"special", path, str(entry.kind).encode()]
 
 
+def copy_small_tree(source: Path, target: Path, max_bytes: int, max_entries: int) -> bool:
+    """Whether the tree was copied: it is small, and has only files, folders and links that a copy shows as they are.
+
+    Otherwise a part of it may have been copied.
+    """
+    size, folders = 0, [(os.fsencode(target), os.stat(source))]
+    target.mkdir()
+    for count, entry in enumerate(walk_tree(source, RESERVED), start=1):
+        size += entry.size
+        if size > max_bytes or count > max_entries or not _is_plain(entry):
+            return False
+        path = os.path.join(os.fsencode(target), entry.path)
+        if entry.kind == stat.S_IFDIR:
+            os.mkdir(path, 0o700)
+            folders.append((path, entry.info))
+        elif entry.kind == stat.S_IFLNK:
+            os.symlink(entry.target(), path)
+        else:
+            with open(path, "xb") as file:
+                file.writelines(entry.content())
+            _copy_metadata(path, entry.info)
+    for path, info in reversed(folders):  # a folder's time changes with what is made in it
+        _copy_metadata(path, info)
+    return True
+
+
+def _is_plain(entry: TreeEntry) -> bool:
+    info, is_link = entry.info, entry.kind == stat.S_IFLNK
+    own = info.st_uid == os.geteuid() and (is_link or info.st_mode & 0o7000 == 0)
+    single = info.st_nlink == 1 or entry.kind == stat.S_IFDIR
+    return own and single and entry.readable and entry.kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
+
+
+def _copy_metadata(path: bytes, info: os.stat_result) -> None:
+    os.chmod(path, info.st_mode & 0o777)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
 @dataclass(slots=True)
 class TreeSummary:
     entries: int = 0

@@ -85,8 +85,12 @@ def outer_arguments(
     uv_cache: Path,
     groups: Sequence[Path] = (),
     prefix: str = sys.base_prefix,
+    judge_descriptor: str | None = None,
 ) -> list[str]:
-    """The whole command. In the outer box `slopbox init` makes the shared mounts, below /box, and both inner boxes."""
+    """The whole command. In the outer box `slopbox init` makes the shared mounts, below /box, and both inner boxes.
+
+    `judge_descriptor`: an inherited descriptor that the judge gets, and nothing else.
+    """
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
     entry = job.subject.entry
@@ -120,6 +124,7 @@ def outer_arguments(
         "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
         "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
         *[word for number in range(len(groups)) for word in ("--cgroup", f"/box/group/{number}/cgroup.procs")],
+        *(["--judge-fd", judge_descriptor] if judge_descriptor else []),
         "--listen", "/box/handed/socket",
         "--subject", str(len(subject)), *subject,
         "--judge", *judge_arguments(job, spec),

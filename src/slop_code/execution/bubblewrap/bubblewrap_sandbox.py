@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import functools
+import json
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code.execution.bubblewrap.box_arguments import (
     BOX_PROCESSES,
@@ -23,11 +27,12 @@ from slop_code.execution.bubblewrap.box_arguments import (
 from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
 from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
 from slop_code.execution.bubblewrap.system_mounts import mount_error
+from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
-from slop_code.execution.process import ProcessResult, run
+from slop_code.execution.process import ProcessResult, capture, run
 from slop_code.execution.sandbox import (
     SUBJECT_BOX_ENDED,
     BoxLayout,
@@ -38,11 +43,20 @@ from slop_code.execution.sandbox import (
     SetupJob,
     launcher_settings,
 )
+from slop_code.execution.submission import copy_small_tree
+from slop_code.execution.templates import JudgeTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from slop_code.execution.environment import EnvironmentSpec
+
+COPY = "submission"
+"""Name in a session's folder."""
+
+MAX_COPIED_BYTES, MAX_COPIED_ENTRIES = 16 << 20, 1000
+HOLD = "{hold}"
+"""Stands for the number of a descriptor, which is known only where the boxes are made."""
 
 
 class BubblewrapSandbox(HostSandbox):
@@ -78,10 +92,16 @@ class BubblewrapSandbox(HostSandbox):
             (job.scratch / name).mkdir(exist_ok=True)
         limits = self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
-        with control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups:
-            argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
-            request = job.request
-            done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+        with (
+            control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups,
+            self._template(job) as (template, refused),
+        ):
+            if template is None:
+                argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
+                request = job.request
+                done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+            else:
+                done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
         return JudgeResult(
             done,
@@ -91,9 +111,54 @@ class BubblewrapSandbox(HostSandbox):
                 "network": self.spec.network,
                 "control_groups": bool(groups),
                 "limits": limits.model_dump(mode="json", exclude={"cpus"}),
+                "judge": template.spec.kind if template else "cold",
+                **({"judge_reason": refused} if refused else {}),
             },
             killed,
         )
+
+    @contextlib.contextmanager
+    def _template(self, job: JudgeJob) -> Iterator[tuple[JudgeTemplate | None, str | None]]:
+        """The best template that can serve this job, and why a better one cannot."""
+        warm, reasons = job.request.warm, []
+        with contextlib.ExitStack() as stack:
+            template = None
+            for spec in warm.specs if warm and self.spec.network == "none" else ():
+                argv = functools.partial(template_arguments, spec, job.request, self.cache, self.python.prefix)
+                ready = stack.enter_context(warm.pool.use(spec, self.cache, argv)) if warm else None
+                if isinstance(ready, JudgeTemplate):
+                    template = ready
+                    break
+                reasons += [f"{spec.kind}: {ready}"] if ready else []
+            if template is not None and not self._copy_submission(job):
+                template, reasons = None, ["the submission is too large, or has special files"]
+            yield template, "; ".join(reasons) or None
+
+    def _copy_submission(self, job: JudgeJob) -> bool:
+        """A template sees the folders of sessions, and no other folder of the host."""
+        assert job.submission is not None
+        return copy_small_tree(job.submission, job.scratch / COPY, MAX_COPIED_BYTES, MAX_COPIED_ENTRIES)
+
+    def _forked_judge(self, job: JudgeJob, groups: Sequence[Path]) -> dict[str, Any]:
+        """The request to a template: its child stands in for the judge that `hold` keeps a place for."""
+        request = job.request
+        held = replace(request, argv=["/slop/box", "hold", HOLD])
+        copied = replace(job, request=held, submission=job.scratch / COPY)
+        return {
+            "boxes": outer_arguments(copied, self.spec, self.cache.uv, groups, self.python.prefix, HOLD),
+            "argv": list(request.argv),
+            "environment": {**request.environment, "TMPDIR": "/slop/tmp"},
+            "settings": json.loads(request.files["settings.json"].read_text()),
+            "filter": syscall_filter(),
+            "file_size": FILE_SIZE,
+        }
+
+
+@functools.cache
+def syscall_filter() -> str:
+    """The filter that `slopbox restrict` sets, as the kernel gets it, in base64."""
+    printed = capture([str(helper_path()), "show-filter"], PROBE_S).output
+    return base64.b64encode(bytes.fromhex(printed)).decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,11 @@ def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[l
             _end(made)
 
 
+def group_parents() -> list[Path]:
+    """Folders in which groups are made; none where they cannot be made."""
+    return list(_parents(ROOT))
+
+
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
     """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
     if os.geteuid() != 0:

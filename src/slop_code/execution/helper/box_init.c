@@ -12,6 +12,7 @@
  *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
  *   --listen SOCKET             socket that launchers connect to
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
+ *   --judge-fd N                the judge inherits this descriptor of our caller, and nothing else does
  *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
  *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
  *   --admit SECONDS             send the listener to the first client, which is `serve` of the other container
@@ -40,7 +41,7 @@
 #define LISTENER_FD 3
 
 static char *cgroups[MAX_CGROUPS], **sent_folders[MAX_FOLDERS];
-static int cgroup_count, folder_count, listener = -1, spawner = -1, is_ready;
+static int cgroup_count, folder_count, listener = -1, spawner = -1, is_ready, judge_fd = -1;
 static int judge_stdin[2] = {-1, -1}, forwards_stdin; /* a pipe that the judge reads, open until its input has ended */
 static pid_t subject = -1;
 
@@ -85,9 +86,12 @@ static pid_t start(char **words, int is_subject) {
         else dup2(listener, LISTENER_FD);
         /* Joined before the box exists, so that nothing in it ever runs outside of its limits. */
         join_cgroups(cgroups, cgroup_count);
-    } else if (is_ready) {
-        dup2(forwards_stdin ? judge_stdin[0] : null, 0);
-        dup2(2, 1);
+    } else {
+        if (judge_fd >= 0) fcntl(judge_fd, F_SETFD, 0);
+        if (is_ready) {
+            dup2(forwards_stdin ? judge_stdin[0] : null, 0);
+            dup2(2, 1);
+        }
     }
     execv(words[0], words);
     die("cannot run %s", words[0]);
@@ -96,6 +100,12 @@ static pid_t start(char **words, int is_subject) {
 static void say_ready(void) {
     is_ready = 1;
     dprintf(STDOUT_FILENO, "ready %llu %llu %llu\n", copied.entries, copied.bytes, copied.checksum);
+}
+
+/* Whoever holds it decides the judge's exit status: with the flag, the subject's box does not inherit it. */
+static void reserve_judge_fd(const char *word) {
+    judge_fd = atoi(word);
+    if (judge_fd <= LISTENER_FD || fcntl(judge_fd, F_SETFD, FD_CLOEXEC) != 0) die("no descriptor %s for the judge", word);
 }
 
 static void open_judge_stdin(void) {
@@ -120,6 +130,7 @@ static int box_step(const char *name, char **words, int left) {
     if (strcmp(name, "--send") == 0 && left >= 2 && folder_count < MAX_FOLDERS) return sent_folders[folder_count++] = words, 2;
     if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
     if (strcmp(name, "--admit") == 0 && left >= 1) return admit_spawner(words[0]), 1;
+    if (strcmp(name, "--judge-fd") == 0 && left >= 1) return reserve_judge_fd(words[0]), 1;
     if (strcmp(name, "--ready") == 0) return say_ready(), 0;
     if (strcmp(name, "--forward-stdin") == 0) return open_judge_stdin(), 0;
     if (strcmp(name, "--subject") == 0 && left >= 2) return start_subject(words, left);
@@ -201,8 +212,9 @@ int init_main(int argc, char **argv) {
     if (!hold && i + 1 >= argc) die("init: no judge");
     if (hold) return status_to_exit(wait_for_end(-1, signals));
     pid_t judge = start(argv + i + 1, 0);
-    /* Only the spawner may answer launchers. */
+    /* Only the spawner may answer launchers, and only the judge may hold its descriptor. */
     if (listener >= 0) close(listener);
+    if (judge_fd >= 0) close(judge_fd);
     int status = wait_for_end(judge, signals);
     if (is_ready) send_folders(judge, status);
     return status_to_exit(status);

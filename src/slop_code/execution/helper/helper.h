@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
  * All files include this header. Privileged functions are declared in privileged.h, which the files that run without
- * privileges (launcher, handover, spawner, usage, reaper) do not include. */
+ * privileges (launcher, handover, spawner, usage, reaper, hold) do not include. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -121,5 +121,6 @@ void answer_usage(int fd);
 int run_main(int argc, char **argv);   /* launcher.c */
 int serve_main(int argc, char **argv); /* spawner.c */
 int reap_main(int argc, char **argv);  /* reaper.c */
+int hold_main(int argc, char **argv);  /* hold.c */
 
 #endif

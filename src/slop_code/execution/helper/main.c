@@ -41,6 +41,7 @@ static int id_main(int argc, char **argv) {
 static const struct { const char *name; int (*main)(int argc, char **argv); } modes[] = {
     {"run", run_main},                   /* unprivileged: the launcher in the judge's box */
     {"serve", serve_main},               /* unprivileged: the spawner, first process of the subject's box */
+    {"hold", hold_main},                 /* unprivileged: the place of a forked judge in its box */
     {"reap", reap_main},                 /* unprivileged */
     {"merge-output", merge_output_main}, /* unprivileged */
     {"id", id_main},                     /* unprivileged */

@@ -9,6 +9,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <sys/resource.h>
@@ -111,12 +112,13 @@ static void build_filter(struct program *program) {
     emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 }
 
-/* show-filter: prints the filter as the kernel gets it. A test runs it, instruction by instruction. */
+/* show-filter: prints the filter as the kernel gets it, in hexadecimal digits. A forked judge sets it for itself. A test
+ * runs it, instruction by instruction. */
 int show_filter_main(int argc, char **argv) {
     static struct program program;
     (void)argc, (void)argv;
     build_filter(&program);
-    write_all(STDOUT_FILENO, program.code, program.length * sizeof *program.code);
+    for (size_t i = 0; i < program.length * sizeof *program.code; i++) printf("%02x", ((unsigned char *)program.code)[i]);
     return 0;
 }
 
