@@ -47,6 +47,7 @@ HIDE_PID_1 = ["--tmpfs", "/proc/1", "--remount-ro", "/proc/1"]
 MOUNT_SHOWN_TESTS = ["--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}"]
 """Of the tests folder the subject sees the files that tests handed over, and nothing else."""
 
+ALL_PROC = "/box/allproc"
 BOX_PROCESSES = 4
 """Kernel limits of processes are that much higher: for the box itself, and so that the watch sees an excess."""
 
@@ -89,7 +90,7 @@ def outer_arguments(
 ) -> list[str]:
     """The whole command. In the outer box `slopbox init` makes the shared mounts, below /box, and both inner boxes.
 
-    `judge_descriptor`: an inherited descriptor that the judge gets, and nothing else.
+    `judge_descriptor`: in the box of a template, an inherited descriptor that the judge gets, and nothing else.
     """
     helper, uv_files = str(helper_path()), uv_paths()
     submission = job.submission or job.scratch / "empty"
@@ -102,7 +103,7 @@ def outer_arguments(
         "--cap-add", "ALL",
         *system_arguments(prefixes=both), *RESOLVER, *further_arguments(sources, both),
         # The kernel lets the inner boxes mount /proc only while a /proc without anything mounted over it is visible.
-        "--proc", "/proc", "--bind", "/proc", "/box/allproc", "--dev", "/dev",
+        "--proc", "/proc", "--bind", ALL_PROC if judge_descriptor else "/proc", ALL_PROC, "--dev", "/dev",
         "--symlink", f"{TOOLS}/{LAUNCHER}", f"/box/commands/{LAUNCHER}",
         "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
         *mount_tests_outside(job), keep, str(uv_cache), "/box/uvcache",

@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.box_arguments import (
+    ALL_PROC,
     HOME,
     JUDGE,
     LAUNCHER,
@@ -53,12 +54,13 @@ def template_arguments(
         *system_arguments(prefixes=both), *RESOLVER, *further_arguments(sources, both),
         "--bind", str(cache.sessions), str(cache.sessions),
         *[word for parent in group_parents() for word in ("--bind", str(parent), str(parent))],
-        # Nested boxes may mount a /proc only where one without anything mounted over it is visible.
-        "--proc", "/proc", "--dev", "/dev",
+        # The host's /proc lets `init` mount one of this box's own over it, which nested boxes need in their turn.
+        "--proc", "/proc", "--bind", "/proc", ALL_PROC, "--dev", "/dev",
         "--dir", "/tmp", "--dir", "/slop/tmp", "--dir", HOME, "--dir", f"{WORKSPACE}/{REPORTS_DIR}", *tests,
         *[word for name, file in files.items() for word in ("--ro-bind", str(file), f"{JUDGE}/{name}")],
         "--overlay-src", str(cache.uv), "--tmp-overlay", f"{JUDGE}/uv-cache",
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",
         "--ro-bind", str(helper_path()), f"{TOOLS}/{LAUNCHER}", "--ro-bind", str(helper_path()), "/slop/box",
-        "--chdir", WORKSPACE, *set_environment(environment), "--", *template.argv,
+        "--chdir", WORKSPACE, *set_environment(environment), "--",
+        "/slop/box", "init", "--proc", ALL_PROC, "--judge", *template.argv,
     ]  # fmt: skip

@@ -51,6 +51,11 @@ static void mount_tmpfs(char **words) {
     if (mount("tmpfs", words[0], "tmpfs", SAFE_FLAGS, words[1]) != 0) die("cannot mount %s", words[0]);
 }
 
+/* Of this process's own namespace. Nothing is mounted over it, so that nested boxes may mount theirs. */
+static void mount_proc(char **words) {
+    if (mount("proc", words[0], "proc", SAFE_FLAGS | MS_NOEXEC, NULL) != 0) die("cannot mount %s", words[0]);
+}
+
 static void make_folder(char **words) {
     make_folders(words[0], 0755);
     if (chmod(words[0], (mode_t)strtoul(words[1], NULL, 8)) != 0) die("cannot set the mode of %s", words[0]);
@@ -69,7 +74,7 @@ static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[
 static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
     {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, mount_overlay}, {"--bind", 3, mount_bind},
     {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
-    {"--command", 2, add_command},
+    {"--command", 2, add_command}, {"--proc", 1, mount_proc},
 };
 
 int mount_step(const char *name, char **words, int left) {
