@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.submission import SubmissionTree
+    from slop_code.execution.templates import TemplatePool
 
 __all__ = ["BUILTIN_MARKERS", "PytestRunner", "prepare_tests", "run_checkpoint_pytest"]
 
@@ -86,6 +87,7 @@ class PytestRunner:
         alone: bool = False,
         verbose: bool = False,
         unsent: SubmissionTree | None = None,
+        templates: TemplatePool | None = None,
     ) -> None:
         """With `output_dir`, the evidence is kept in `.scbench` there.
 
@@ -97,6 +99,7 @@ class PytestRunner:
         `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
         `unsent`: a submission beyond the limits on another machine; the folder here is empty.
+        `templates`: judges are forked from these where possible, with the same results.
         """
         self.problem = problem
         self.checkpoint = checkpoint
@@ -109,7 +112,7 @@ class PytestRunner:
         self.hidden, self.only = hidden, only
         self.follow, self.seed, self.interactive = follow, seed, interactive
         self.repeat_starved, self.alone = repeat_starved and not interactive, alone
-        self.verbose, self.unsent = verbose, unsent
+        self.verbose, self.unsent, self.templates = verbose, unsent, templates
         self.workspace: Path | None = None
         """The workspace of the last call of `_copy_tests_from_problem`."""
         self._context = self._new_context()
@@ -178,7 +181,9 @@ class PytestRunner:
         """Opens the boxes, runs the tests in them, reads and keeps the evidence; returns the submission afterwards."""
         context, roster = state.context, state.roster
         assert state.staged is not None
-        settings = PytestSettings(context, state.staged, state.command, self.follow, self.seed, self.interactive)
+        settings = PytestSettings(
+            context, state.staged, state.command, self.follow, self.seed, self.interactive, self.templates
+        )
         opening = self._opening(state)
         lock = self.cache.running_lock(alone=self.alone)
         with lock, opening() as session, sessions_for(session, roster.pairs) as sessions:

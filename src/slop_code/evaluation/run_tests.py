@@ -34,6 +34,7 @@ from slop_code.evaluation.staging import (
     reports_of,
 )
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
+from slop_code.evaluation.warm_judge import warm_judge
 from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.roster import Roster
     from slop_code.execution.cache import Cache
     from slop_code.execution.session import Session
+    from slop_code.execution.templates import TemplatePool
 
 NO_TIMEOUTS = TimeoutsSpec()
 SESSION_BASE_S = 120.0
@@ -76,6 +78,14 @@ class PytestSettings:
 
     interactive: bool = False
     """pytest reads the evaluator's standard input, and there is no session timeout."""
+
+    templates: TemplatePool | None = None
+    """None: each judge is started anew."""
+
+    @property
+    def may_fork(self) -> bool:
+        """Python decides about hashes and buffers when it starts, and only a new judge has a standard input."""
+        return self.follow is None and self.seed is None and not self.interactive
 
 
 @contextlib.contextmanager
@@ -110,9 +120,11 @@ def _run_pair(
     try:
         seconds = float("inf") if timeout is None else timeout
         request = judge_request(session, context, staged.folder, settings.command, seconds, selection)
-        environment = {**request.environment, **live}
+        request = replace(request, environment={**request.environment, **live}, interactive=settings.interactive)
+        if settings.templates is not None and settings.may_fork:
+            request = replace(request, warm=warm_judge(settings.templates, context, staged, request))
         with follow_stream(session, request, reader), follow_file(request.reports / LOG, settings.follow):
-            judged = session.judge(replace(request, environment=environment, interactive=settings.interactive))
+            judged = session.judge(request)
     except (InfrastructureError, OSError) as error:
         return Evidence.of_failure(error, own, pair)
     return Evidence(

@@ -147,6 +147,7 @@ class BubblewrapSandbox(HostSandbox):
         return {
             "boxes": outer_arguments(copied, self.spec, self.cache.uv, groups, self.python.prefix, HOLD),
             "argv": list(request.argv),
+            "cwd": WORKSPACE,
             "environment": {**request.environment, "TMPDIR": "/slop/tmp"},
             "settings": json.loads(request.files["settings.json"].read_text()),
             "filter": syscall_filter(),

@@ -1,0 +1,63 @@
+"""Judge templates for an evaluation: the ones that can serve it, and the digests of what they depend on."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from slop_code._io import digest_of
+from slop_code._version import __version__
+from slop_code.evaluation.command import TOOL
+from slop_code.evaluation.problem.problem_contents import file_digest
+from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
+from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from slop_code.evaluation.context import EvaluationContext
+    from slop_code.evaluation.staging import Staged
+    from slop_code.execution.sandbox import JudgeRequest
+    from slop_code.execution.templates import TemplatePool
+
+OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
+"""Settings of the judge that each evaluation has for itself."""
+
+IMPORTED_TEMPLATE = "slop_code_imported_template.py"
+
+
+def warm_judge(pool: TemplatePool, context: EvaluationContext, staged: Staged, request: JudgeRequest) -> WarmJudge:
+    """A template with the collected tests where they are used again, else one with the test tools alone."""
+    specs = [_collected(context, staged, request), _imported(context, request)]
+    return WarmJudge(pool=pool, specs=specs)
+
+
+def _collected(context: EvaluationContext, staged: Staged, request: JudgeRequest) -> TemplateSpec:
+    settings = json.loads(request.files["settings.json"].read_text())
+    shared = {name: value for name, value in settings.items() if name not in OWN_SETTINGS}
+    # The folder of the staged tests is named by the digest of the tests, the test tools and the judge's plugin.
+    key = digest_of([staged.folder.name, list(request.argv), dict(request.environment), shared])
+    return TemplateSpec(
+        kind="collected",
+        key=key,
+        argv=request.argv,
+        environment=request.environment,
+        settings=json.dumps(shared | {"template": True}),
+        timeout=context.environment.timeouts.collection,
+    )
+
+
+def _imported(context: EvaluationContext, request: JudgeRequest) -> TemplateSpec:
+    """Its children replace its environment, except what Python reads when it starts."""
+    argv, layout = list(request.argv), context.sandbox.layout(request.reports)
+    folder = layout.judge_path("plugin", request.files["plugin"])
+    argv[argv.index(TOOL) :] = ["--from", TOOL, "python", f"{folder}/{IMPORTED_TEMPLATE}"]
+    given = {name: value for name, value in request.environment.items() if name != SETTINGS_VARIABLE}
+    environment = {**given, "PATH": f"{layout.tools}:{PATH}"}
+    key = digest_of([__version__, argv, environment, _judge_digests(), *context.sandbox.identity()])
+    timeout = context.environment.timeouts.collection
+    return TemplateSpec(kind="imported", key=key, argv=argv, environment=environment, settings="{}", timeout=timeout)
+
+
+def _judge_digests() -> Sequence[str]:
+    return [file_digest(source) for source in judge_sources().values()]
