@@ -31,7 +31,12 @@ DATA_FOLDERS = "slop_code_data_folders"
 HANDOVER = "slop_code_handover"
 USAGE = "slop_code_usage"
 FOLDER_ACCESS = "slop_code_folder_access"
-"""These four are loaded by the judge's plugin."""
+PROCESS_EXIT = "slop_code_process_exit"
+"""These five are loaded by the judge's plugin."""
+
+IMPORTED_TEMPLATE = "slop_code_imported_template"
+TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_template", "import_probes")
+"""Modules of templates, from which judges are forked."""
 
 
 def check_pytest_args(arguments: object) -> list[str]:
@@ -75,6 +80,14 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         *pytest_args,
         tests,
     ]
+
+
+def imported_template_command(command: Sequence[str], plugin: str) -> list[str]:
+    """The command of an imported template whose judges run `command`, one of `pytest_command`.
+
+    `plugin`: the folder with the judge's modules, as its box sees it.
+    """
+    return [*command[: command.index(TOOL)], "--from", TOOL, "python", f"{plugin}/{IMPORTED_TEMPLATE}.py"]
 
 
 def render_ini(custom: Mapping[str, MarkerConfig], run: Sequence[str]) -> str:

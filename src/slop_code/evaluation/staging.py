@@ -17,9 +17,12 @@ from slop_code.evaluation.command import (
     FIXTURES,
     FOLDER_ACCESS,
     HANDOVER,
+    IMPORTED_TEMPLATE,
     INI,
     OWN_PACKAGES,
     PLUGIN,
+    PROCESS_EXIT,
+    TEMPLATE_MODULES,
     USAGE,
 )
 from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
@@ -209,6 +212,8 @@ def judge_sources() -> dict[str, Path]:
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
     modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
     modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py", DATA_FOLDERS: "data_folders.py"}
+    modules |= {PROCESS_EXIT: "process_exit.py", IMPORTED_TEMPLATE: "imported_template.py"}
+    modules |= {f"slop_code_{name}": f"{name}.py" for name in TEMPLATE_MODULES}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 

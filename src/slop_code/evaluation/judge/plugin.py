@@ -10,8 +10,6 @@ call hands over), `only` (node ids to run; null: all), `seed` (of the order of t
 
 from __future__ import annotations
 
-import atexit
-import gc
 import importlib.machinery
 import json
 import os
@@ -26,9 +24,9 @@ from _pytest import capture as pytest_capture
 from _pytest import tmpdir as pytest_tmpdir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
-VARIABLE = "SLOP_CODE_JUDGE"
+VARIABLE, TEMPLATE_VARIABLE = "SLOP_CODE_JUDGE", "SLOP_CODE_TEMPLATE"
 TEXT_LIMIT = 64 * 1024
 TEXT_BUDGET = 16 * 1024 * 1024
 TEXT_LIMIT_OVER_BUDGET = 1024
@@ -119,25 +117,22 @@ class Calls:
 class Reporter:
     """Writes the stream, a line for each event, and bounds the texts in all reports."""
 
-    def __init__(
-        self,
-        stream: str,
-        tests: str,
-        calls: Calls,
-        only: Iterable[str] | None = None,
-        seed: int | None = None,
-        quarantined: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, settings: Mapping[str, Any], calls: Calls) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self.descriptor = os.open(stream, flags, 0o600)
-        self.tests = self.root = os.path.abspath(tests)
+        self.descriptor = _template.open_stream() if _template else os.open(settings["stream"], flags, 0o600)
+        self.tests = self.root = os.path.abspath(settings["tests"])
         self.relative_files: dict[str, str] = {}
         self.markers: dict[str, list[str]] = {}
         self.reports: dict[str, list[pytest.TestReport]] = {}
         self.text_size = 0
-        self.only = None if only is None else frozenset(only)
         self.calls = calls
-        self.seed, self.quarantined = seed, frozenset(quarantined)
+        self.choose(settings)
+
+    def choose(self, settings: Mapping[str, Any]) -> None:
+        """Which tests run, and in which order."""
+        only = settings.get("only")
+        self.only = None if only is None else frozenset(only)
+        self.seed, self.quarantined = settings.get("seed"), frozenset(settings.get("quarantined", ()))
 
     def write(self, kind: str, **values: Any) -> None:
         rest = json.dumps({"kind": kind, **values}).encode("ascii") + b"\n"
@@ -164,9 +159,13 @@ class Reporter:
         return ("", "", "") if type(report).__name__ == "SubtestReport" and not report.failed else None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
+    def pytest_collection_modifyitems(
+        self, session: pytest.Session, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
         """Runs after all other plugins, so that these reorder and deselect as if all tests ran in this pytest."""
         yield
+        if _template:
+            self.choose(_template.serve(session))
         if self.only is not None:
             items[:] = [item for item in items if self.nodeid(item.nodeid) in self.only]
         if self.seed is not None:
@@ -366,35 +365,33 @@ def pytest_configure(config: pytest.Config) -> None:
     tempfile.tempdir = None
     bound_captures(config)
     disable_tmp_path_cleanup()
-    reporter = Reporter(
-        _settings["stream"],
-        _settings["tests"],
-        Calls(_settings.get("launcher", ""), _settings.get("command", ())),
-        only=_settings.get("only"),
-        seed=_settings.get("seed"),
-        quarantined=_settings.get("quarantined", ()),
-    )
+    reporter = Reporter(_settings, Calls(_settings.get("launcher", ""), _settings.get("command", ())))
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
-    for name in ("data_folders", "handover", "usage", "folder_access"):
+    for name in ("data_folders", "handover", "usage", "folder_access", "process_exit"):
         config.pluginmanager.import_plugin(f"slop_code_{name}")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]
 
 
 def _prepare(path: str) -> dict[str, Any]:
+    global _template
     with open(path, encoding="utf-8") as file:
         settings: dict[str, Any] = json.load(file)
+    if TEMPLATE_VARIABLE in os.environ:
+        _template = importlib.import_module("slop_code_collected_template").CollectedTemplate(settings)
     os.environ.clear()
     os.environ.update(settings["environment"])
     detach_stdin()
-    atexit.register(gc.freeze)  # a garbage collection at exit takes longer than many tests
     if settings["in_process"]:
         sys.path.insert(0, settings["guard"][0])
     else:
         ImportGuard(settings["guard"], [settings["tests"]]).install()
     return settings
 
+
+_template: Any = None
+"""The template that this process is, or was forked from; None in a cold judge, and in one of an imported template."""
 
 _settings = _prepare(os.environ.pop(VARIABLE)) if VARIABLE in os.environ else None

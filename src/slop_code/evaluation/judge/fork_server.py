@@ -1,0 +1,146 @@
+"""Fork server: a process with pytest in memory that is forked for each evaluation; loaded as `slop_code_fork_server`.
+
+Three kinds of processes run this code:
+
+- The template. It answers on a SOCK_SEQPACKET socket, whose number is in `SLOP_CODE_TEMPLATE`: one packet when it is
+  ready (`ready`: `imported` or `collected`) or is not (`refused`: the reason), then it forks a supervisor for each
+  packet `{"evaluate": 1}` with four descriptors: memory file with the request, log, lifeline, status.
+- The supervisor (`slop_code_supervisor`), one per evaluation. It starts the boxes, enters the namespaces of the judge's
+  box and forks the judge; it writes the exit status (4 bytes) to the status pipe. Whatever fails before leaves that
+  pipe without one. The end of the lifeline ends everything of the evaluation.
+- The judge. `serve` returns in this process only.
+
+Nothing that a judge can write reaches the template: they have no writable memory in common, and no descriptor except
+those that the judge replaces.
+
+The request is a JSON object: `boxes` (the command of the boxes, in which the word `{hold}` stands for the number of a
+descriptor that this command alone inherits; null: no boxes), `argv` (the judge's command), `cwd`, `environment`,
+`settings` (of the judge's plugin), `filter` (the filter of system calls, base64; null without boxes) and `file_size`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import importlib
+import json
+import logging
+import os
+import select
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VARIABLE = "SLOP_CODE_TEMPLATE"
+MAX_PACKET, MAX_REASON = 4096, 1000
+REAP_MS = 1000
+FIRST_HIGH_DESCRIPTOR = 200
+"""The server's own descriptors are above it, so that pytest's have the numbers that they have in a cold judge."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a forked judge gets."""
+
+    request: dict[str, Any]
+    log: int
+    """Descriptor for its output."""
+
+
+def take_socket() -> socket.socket:
+    number = int(os.environ.pop(VARIABLE))
+    server = socket.socket(fileno=high_descriptor(number))
+    os.close(number)
+    supervisor: Any = importlib.import_module("slop_code_supervisor")
+    supervisor.privileges = importlib.import_module("slop_code_judge_privileges")
+    return server
+
+
+def high_descriptor(number: int) -> int:
+    """A copy that no program inherits. Fails where processes may not have as many descriptors."""
+    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH_DESCRIPTOR)
+
+
+def refuse(server: socket.socket, reason: str) -> NoReturn:
+    answer(server, refused=reason[:MAX_REASON])
+    os._exit(0)
+
+
+def answer(server: socket.socket, **packet: str) -> None:
+    try:
+        server.send(json.dumps(packet).encode())
+    except OSError:  # the evaluator is gone
+        os._exit(0)
+
+
+def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluation:
+    """Answers requests until the evaluator closes the socket. Returns only in a new judge.
+
+    `kept`: descriptors that the judge keeps; all others are closed in it.
+    """
+    template, supervisors = os.getpid(), set[int]()
+    supervisor = sys.modules["slop_code_supervisor"]
+    gc.collect()
+    gc.freeze()  # the garbage collector of a judge would copy all memory of the template
+    answer(server, ready=kind)
+    poll = select.poll()
+    poll.register(server, select.POLLIN)
+    while True:
+        ready = poll.poll(REAP_MS if supervisors else None)
+        supervisors -= {pid for pid in supervisors if os.waitpid(pid, os.WNOHANG)[0]}
+        if not ready:
+            continue
+        data, descriptors = receive(server)
+        if not data:
+            os._exit(0)  # supervisors die with this process
+        if _is_evaluation(data) and len(descriptors) == 4:
+            with contextlib.suppress(OSError):  # no process: the status pipe ends without a status
+                if (pid := os.fork()) == 0:
+                    server.close()
+                    return Evaluation(*supervisor.supervise(template, descriptors, frozenset(kept)))
+                supervisors.add(pid)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def receive(server: socket.socket) -> tuple[bytes, list[int]]:
+    """A packet and its descriptors, which no program inherits; none of a packet with too many."""
+    try:
+        data, descriptors, flags, _ = socket.recv_fds(server, MAX_PACKET, 4, socket.MSG_CMSG_CLOEXEC)
+    except OSError:
+        return b"", []
+    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return data, []
+    return data, descriptors
+
+
+def _is_evaluation(data: bytes) -> bool:
+    try:
+        return bool(json.loads(data) == {"evaluate": 1})
+    except ValueError:
+        return False
+
+
+def replace_descriptors(log: int, outputs: Iterable[int], nulls: Iterable[int]) -> None:
+    """In a judge: its outputs become the log, and `nulls` new descriptors of /dev/null; programs inherit 0, 1 and 2."""
+    for number in outputs:
+        os.dup2(log, number, inheritable=number <= 2)
+    os.close(log)
+    for number in nulls:
+        null = os.open(os.devnull, fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE)
+        os.dup2(null, number, inheritable=number <= 2)
+        os.close(null)
+
+
+def restart_logging() -> None:
+    """Times of log records are relative to the import of `logging`."""
+    now = time.time_ns() if isinstance(logging._startTime, int) else time.time()  # type: ignore[attr-defined]
+    logging._startTime = now  # type: ignore[attr-defined]

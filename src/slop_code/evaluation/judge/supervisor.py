@@ -1,0 +1,210 @@
+"""Supervisor of one evaluation by a forked judge; the fork server loads it as `slop_code_supervisor`."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import traceback
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+privileges: Any = None
+"""The module `slop_code_judge_privileges`; the template sets it."""
+
+NAMESPACES = ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")
+"""In the order in which they are sent and entered: the user namespace last, since entering it ends all rights here."""
+
+STATUS = struct.Struct("=i")
+HOLD = "{hold}"
+MAX_REQUEST = 64 << 20
+FAILED = 125
+"""Exit status of a judge that could not be set up; no exit status of pytest."""
+
+
+class AbandonedError(Exception):
+    """The evaluator has closed the lifeline."""
+
+
+def supervise(template: int, descriptors: Sequence[int], kept: frozenset[int]) -> tuple[dict[str, Any], int]:
+    """One evaluation, in the supervisor. Returns only in the judge."""
+    memory, log, lifeline, status = descriptors
+    supervisor = Supervisor(template, log, lifeline)
+    try:
+        privileges.die_with_parent(template)
+        request = _read_request(memory)
+        result = supervisor.run(request)
+        if result is None:
+            _become_judge(request, log, kept)
+            return request, log
+        os.write(status, STATUS.pack(result))
+        os._exit(0)
+    except AbandonedError:
+        pass
+    except BaseException:  # noqa: BLE001  (no error may return to the template's code)
+        report_failure(log)
+    supervisor.kill_all()
+    os._exit(FAILED)
+
+
+def _read_request(memory: int) -> dict[str, Any]:
+    size = min(os.fstat(memory).st_size, MAX_REQUEST)
+    request: dict[str, Any] = json.loads(os.pread(memory, size, 0))
+    if request["boxes"] is not None and not (request["filter"] and request["file_size"]):
+        raise ValueError("a judge in a box needs a filter of system calls and a limit of file sizes")
+    return request
+
+
+class Supervisor:
+    """The processes of one evaluation."""
+
+    def __init__(self, template: int, log: int, lifeline: int) -> None:
+        self.template, self.log, self.lifeline = template, log, lifeline
+        self.children: dict[int, int] = {}
+        """A descriptor for each child that was not waited for, by its process id."""
+
+    def run(self, request: dict[str, Any]) -> int | None:
+        """The exit status of the evaluation; None in the judge."""
+        if request["boxes"] is None:
+            privileges.adopt_orphans()
+            judge = self.fork()
+            if judge == 0:
+                privileges.die_with_parent(os.getppid())
+                return None
+            self.wait_for(self.children[judge])
+            status = self.exit_status(judge)
+            kill_orphans()
+            return status
+        hold, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        boxes = self.start_boxes(request["boxes"], theirs)
+        ready = self.wait_for(hold.fileno(), self.children[boxes])
+        namespaces = receive_namespaces(hold) if ready == hold.fileno() else []
+        if len(namespaces) == len(NAMESPACES):  # otherwise the boxes have failed, and their status says how
+            privileges.enter_namespaces(namespaces, NAMESPACES)
+            privileges.die_with_parent(self.template)  # which entering a user namespace has cleared
+            judge = self.fork()
+            if judge == 0:
+                return None
+            if self.wait_for(self.children[judge], self.children[boxes]) == self.children[judge]:
+                with contextlib.suppress(OSError):  # the boxes have just ended
+                    hold.send(STATUS.pack(self.exit_status(judge)))
+        hold.close()
+        self.wait_for(self.children[boxes])
+        return self.exit_status(boxes)
+
+    def fork(self) -> int:
+        pid = os.fork()
+        if pid == 0:
+            self.children.clear()
+        else:
+            self.children[pid] = os.pidfd_open(pid)
+        return pid
+
+    def start_boxes(self, argv: Sequence[str], hold: socket.socket) -> int:
+        pid = self.fork()
+        if pid == 0:
+            try:
+                words = [str(hold.fileno()) if word == HOLD else word for word in argv]
+                replace_output(self.log, (1, 2))
+                close_descriptors({0, 1, 2, hold.fileno()})
+                hold.set_inheritable(True)
+                for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the boxes' programs expect them
+                    signal.signal(ignored, signal.SIG_DFL)
+                os.setsid()
+                os.execve(words[0], words, {})
+            except BaseException:  # noqa: BLE001  (nor here)
+                report_failure(2)
+            os._exit(FAILED)
+        hold.close()
+        return pid
+
+    def wait_for(self, *descriptors: int) -> int:
+        """The first that is readable, or whose process has ended."""
+        poll = select.poll()
+        for descriptor in (self.lifeline, *descriptors):
+            poll.register(descriptor, select.POLLIN)
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if self.lifeline in ready:
+            raise AbandonedError
+        return next(descriptor for descriptor in descriptors if descriptor in ready)
+
+    def exit_status(self, pid: int) -> int:
+        """128 and more for a signal, as uvx and bwrap report it."""
+        os.close(self.children.pop(pid))
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        return code if code >= 0 else 128 - code
+
+    def kill_all(self) -> None:
+        for pid in self.children:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in list(self.children):
+            self.exit_status(pid)
+        kill_orphans()
+
+
+def receive_namespaces(hold: socket.socket) -> list[int]:
+    try:
+        _, descriptors, _, _ = socket.recv_fds(hold, STATUS.size, len(NAMESPACES), socket.MSG_CMSG_CLOEXEC)
+    except OSError:
+        return []
+    return descriptors
+
+
+def kill_orphans() -> None:
+    """Processes that a judge without boxes left; the supervisor has adopted them."""
+    path = f"/proc/self/task/{os.getpid()}/children"
+    while True:
+        try:
+            with open(path, encoding="ascii") as file:
+                orphans = [int(word) for word in file.read().split()]
+        except OSError:  # in a box: the end of its process namespace has killed them
+            return
+        if not orphans:
+            return
+        for orphan in orphans:
+            os.kill(orphan, signal.SIGKILL)
+            os.waitpid(orphan, 0)
+
+
+def _become_judge(request: dict[str, Any], log: int, kept: frozenset[int]) -> None:
+    """Every step before the first line of a test runs: the process is then what a cold judge is."""
+    try:
+        os.setsid()  # signals to the group of the template, and its terminal, are nothing to a judge
+        close_descriptors({0, 1, 2, log, *kept})
+        if request["file_size"]:
+            privileges.lower_file_size(request["file_size"])
+        os.chdir(request["cwd"])
+        if request["filter"]:
+            privileges.drop_privileges(base64.b64decode(request["filter"], validate=True))
+            privileges.die_with_parent()  # which dropping privileges has cleared
+    except BaseException:  # noqa: BLE001  (no test may run in a process that was not set up)
+        report_failure(log)
+        os._exit(FAILED)
+
+
+def close_descriptors(kept: set[int]) -> None:
+    """Some versions of Python close everything if a range is empty."""
+    first = 0
+    for number in [*sorted(kept), os.sysconf("SC_OPEN_MAX")]:
+        if first < number:
+            os.closerange(first, number)
+        first = number + 1
+
+
+def replace_output(log: int, numbers: Iterable[int]) -> None:
+    """The descriptors 1 and 2 are inherited by programs, others are not."""
+    for number in numbers:
+        os.dup2(log, number, inheritable=number in (1, 2))
+
+
+def report_failure(log: int) -> None:
+    with contextlib.suppress(OSError):
+        os.write(log, f"the fork server failed\n{traceback.format_exc()}".encode("utf-8", "replace"))
