@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.evaluation.command import TOOL
+from slop_code.evaluation.command import imported_template_command
 from slop_code.evaluation.problem.problem_contents import file_digest
 from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
 """Settings of the judge that each evaluation has for itself."""
-
-IMPORTED_TEMPLATE = "slop_code_imported_template.py"
 
 
 def warm_judge(pool: TemplatePool, context: EvaluationContext, staged: Staged, request: JudgeRequest) -> WarmJudge:
@@ -42,16 +40,15 @@ def _collected(context: EvaluationContext, staged: Staged, request: JudgeRequest
         key=key,
         argv=request.argv,
         environment=request.environment,
-        settings=json.dumps(shared | {"template": True}),
+        settings=json.dumps(shared),
         timeout=context.environment.timeouts.collection,
     )
 
 
 def _imported(context: EvaluationContext, request: JudgeRequest) -> TemplateSpec:
     """Its children replace its environment, except what Python reads when it starts."""
-    argv, layout = list(request.argv), context.sandbox.layout(request.reports)
-    folder = layout.judge_path("plugin", request.files["plugin"])
-    argv[argv.index(TOOL) :] = ["--from", TOOL, "python", f"{folder}/{IMPORTED_TEMPLATE}"]
+    layout = context.sandbox.layout(request.reports)
+    argv = imported_template_command(request.argv, layout.judge_path("plugin", request.files["plugin"]))
     given = {name: value for name, value in request.environment.items() if name != SETTINGS_VARIABLE}
     environment = {**given, "PATH": f"{layout.tools}:{PATH}"}
     key = digest_of([__version__, argv, environment, _judge_digests(), *context.sandbox.identity()])

@@ -1,0 +1,162 @@
+"""Judges that are forked from a template: their process is the same as that of a judge that is started anew."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from slop_code.evaluation import PytestRunner
+from slop_code.execution.templates import TemplatePool
+
+pytestmark = pytest.mark.e2e
+
+STATE = """
+    import fcntl
+    import gc
+    import hashlib
+    import json
+    import locale
+    import os
+    import random
+    import re
+    import resource
+    import signal
+    import stat
+    import sys
+    import tempfile
+    import threading
+    import warnings
+
+    import pytest
+
+    NAMES = "user/umask/cwd/argv/orig_argv/main/environ/status/limits/descriptors/mounts/namespaces/leads its session/path/flags/executable/"
+    NAMES += "modules/inner modules/warnings/signals/streams/locale/tempdir/garbage/recursion/threads/hash/options/arguments/plugins/scheduling/memory killer"
+
+
+    def status():
+        fields = ("Uid", "Gid", "Groups", "Cap", "NoNewPrivs", "Seccomp", "Sig", "Shd", "Threads", "Cpus", "Mems")
+        with open("/proc/self/status") as file:
+            return {line.split(":")[0]: line.split()[1:] for line in file if line.startswith(fields)}
+
+
+    def mounts():
+        with open("/proc/self/mountinfo") as file:
+            lines = [" ".join(line.split()[3:]) for line in file]
+        return [re.sub(r"/s\\w{8}\\b", "/SESSION", re.sub(r"\\b0:\\d+", "0", line)) for line in lines]
+
+
+    def descriptors():
+        known = {}
+        for number in sorted(map(int, os.listdir("/proc/self/fd"))):
+            try:
+                info, target = os.fstat(number), os.readlink(f"/proc/self/fd/{number}")
+            except OSError:
+                continue
+            flags = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
+            known[number] = [stat.S_IFMT(info.st_mode), re.sub(r"\\d+", "N", target), flags, os.get_inheritable(number)]
+        return known
+
+
+    def namespaces():
+        return {
+            name: os.stat(f"/proc/self/ns/{name}").st_ino == os.stat(f"/proc/1/ns/{name}").st_ino
+            for name in os.listdir("/proc/self/ns")
+        }
+
+
+    def first_line(path):
+        with open(path) as file:
+            return file.readline().strip()
+
+
+    def plugins(config):
+        named = config.pluginmanager.list_name_plugin()
+        return sorted(name for name, plugin in named if plugin and not name.isdigit())
+
+
+    def state(config):
+        return {
+            "user": [os.getuid(), os.geteuid(), os.getgid(), os.getgroups()],
+            "umask": os.umask(0o22),
+            "cwd": os.getcwd(),
+            "argv": sys.argv,
+            "orig_argv": sys.orig_argv,
+            "main": [getattr(sys.modules["__main__"], name, None) for name in ("__file__", "__name__", "__package__")],
+            "environ": dict(os.environ),
+            "status": status(),
+            "limits": {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if "RLIMIT" in name},
+            "descriptors": descriptors(),
+            "mounts": mounts(),
+            "namespaces": namespaces(),
+            "leads its session": [os.getsid(0) == os.getpid(), os.getpgrp() == os.getpid()],
+            "path": sys.path,
+            "flags": repr(sys.flags),
+            "executable": [sys.executable, sys.prefix, sys.base_prefix],
+            "modules": sorted({name.partition(".")[0] for name in sys.modules}),
+            "inner modules": hashlib.sha256(repr(sorted(sys.modules)).encode()).hexdigest(),
+            "warnings": list(map(repr, warnings.filters)),
+            "signals": {number: repr(signal.getsignal(number)).split(" at ")[0] for number in signal.valid_signals()},
+            "streams": [[stream.name, stream.encoding, stream.errors] for stream in (sys.__stdout__, sys.__stderr__)],
+            "locale": [locale.getlocale(), locale.getpreferredencoding(False)],
+            "tempdir": [tempfile.gettempdir(), os.listdir("/tmp")],
+            "garbage": [gc.isenabled(), gc.get_threshold()],
+            "recursion": sys.getrecursionlimit(),
+            "threads": [thread.name for thread in threading.enumerate()],
+            "hash": hash("the same in every judge"),
+            "options": {name: repr(value) for name, value in sorted(vars(config.option).items())},
+            "arguments": list(config.invocation_params.args),
+            "plugins": plugins(config),
+            "scheduling": [os.nice(0), os.sched_getscheduler(0), sorted(os.sched_getaffinity(0))],
+            "memory killer": first_line("/proc/self/oom_score_adj"),
+        }
+
+
+    @pytest.mark.parametrize("name", NAMES.split("/"))
+    def test_state(request, name):
+        pytest.fail("STATE" + json.dumps(state(request.config)[name]) + "END", pytrace=False)
+
+
+    def test_random():
+        pytest.fail(f"STATE{json.dumps(random.random())}END", pytrace=False)
+"""
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with TemplatePool() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def judged(cache, need_bubblewrap, environment_spec, make_problem, make_submission, pool):
+    """`judged("collected")`: states of the judge's process, by test."""
+    need_bubblewrap()
+    problem = make_problem({"test_checkpoint_1.py": STATE})
+    submission = make_submission({"main.py": "print()"})
+
+    def evaluate(templates=None):
+        spec = environment_spec(sandbox="bubblewrap")
+        runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=cache, templates=templates)
+        results = runner.run()
+        assert results.infrastructure_failure_reason is None
+        states = {}
+        for test in results.tests:
+            assert "STATE" in test.failure_message, test.failure_message
+            states[test.id] = json.loads(test.failure_message.split("STATE", 1)[1].rsplit("END", 1)[0])
+        return results, states
+
+    return {"cold": evaluate(), "imported": evaluate(pool), "collected": evaluate(pool), "again": evaluate(pool)}
+
+
+@pytest.mark.parametrize("kind", ["imported", "collected"])
+def test_a_forked_judge_has_the_state_of_a_new_one(judged, kind):
+    results, states = judged[kind]
+    assert results.isolation["judge"] == kind, results.isolation
+    cold = judged["cold"][1]
+    different = {name: (cold[name], value) for name, value in states.items() if value != cold[name]}
+    assert list(different) == ["test_random"], different
+
+
+def test_each_judge_has_a_random_state_of_its_own(judged):
+    assert len({states["test_random"] for _, states in judged.values()}) == len(judged)
