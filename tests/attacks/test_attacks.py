@@ -8,8 +8,10 @@ import pytest
 
 from slop_code.attacks.attack import Attack, AttackKind, Effect, quick_attacks, read_corpus
 from slop_code.attacks.trial import HONEST, slop_code_evaluator, try_attack
+from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.bubblewrap import box_arguments, bubblewrap_sandbox
 from slop_code.execution.bubblewrap.cgroups import control_groups
+from slop_code.execution.templates import TemplatePool
 from tests.attacks.boxed_naive_evaluator import boxed_naive_evaluator
 from tests.attacks.rendered_results import with_rendered_results
 from tests.marks import in_proof
@@ -51,6 +53,25 @@ def test_the_base_program_has_no_effect_on_the_naive_evaluator(need_bubblewrap, 
 @pytest.mark.parametrize("name", quick_first(BY_NAME))
 def test_an_attack_is_held(evaluator, problem, tmp_path, name, sandbox):
     assert try_attack(BY_NAME[name], evaluator(sandbox), problem, tmp_path) == ()
+
+
+@pytest.fixture(scope="module")
+def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory):
+    """An evaluator whose judges are forked from one template, which two evaluations have made it start."""
+    need_bubblewrap()
+    with TemplatePool() as templates:
+        evaluator = slop_code_evaluator(environment_spec(sandbox="bubblewrap"), cache, templates=templates)
+        for _ in range(2):
+            assert try_attack(HONEST, evaluator, problem, tmp_path_factory.mktemp("honest")) == ()
+        yield evaluator
+
+
+@pytest.mark.parametrize("name", quick_first(BY_NAME))
+def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
+    assert try_attack(BY_NAME[name], forking, problem, tmp_path) == ()
+    assert try_attack(HONEST, forking, problem, tmp_path / "next") == ()
+    (result,) = tmp_path.glob("next/**/evaluation.json")
+    assert CorrectnessResults.load(result).isolation["judge"] == "collected"
 
 
 @pytest.mark.parametrize("name", ["memory", "processes", *in_proof("memory_of_nobody", "threads")])

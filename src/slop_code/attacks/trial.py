@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.templates import TemplatePool
 
 Evaluator = Callable[[AttackHost, Attack], ObservedVerdict]
 HONEST = Attack(name="honest", kind=AttackKind.CONFIGURATION, goal="none", does=Effect.LOSS)
@@ -53,7 +54,10 @@ class AttackOutcome:
 
 
 def slop_code_evaluator(
-    environment: EnvironmentSpec, cache: Cache, progress: ProgressCallback = lambda _: None
+    environment: EnvironmentSpec,
+    cache: Cache,
+    progress: ProgressCallback = lambda _: None,
+    templates: TemplatePool | None = None,
 ) -> Evaluator:
     def evaluate(host: AttackHost, attack: Attack) -> ObservedVerdict:
         spec = EnvironmentSpec.model_validate({**environment.model_dump(), **attack.environment})
@@ -65,6 +69,7 @@ def slop_code_evaluator(
             output_dir=host.output,
             cache=cache,
             progress=progress,
+            templates=templates,
         )
         results = runner.run()
         results.save(host.output / "evaluation.json")
