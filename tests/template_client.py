@@ -1,5 +1,6 @@
 """Client of a template's protocol, and a folder in which cold and forked judges run the same tests."""
 
+import importlib.metadata
 import json
 import os
 import re
@@ -16,8 +17,14 @@ from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
 
 TEMPLATE_VARIABLE = "SLOP_CODE_TEMPLATE"
 ANSWER_S = 120
-PYTEST = Path(sys.executable).with_name("pytest")
-PLUGINS = ("pytest_timeout", "pytest_jsonreport.plugin", "pytest_metadata.plugin", "ctrf.main")
+PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest_timeout", "pytest_json_report",
+            "pytest_metadata", "pytest_json_ctrf", "jsonschema", "jsonschema_specifications", "referencing", "rpds_py",
+            "attrs", "typing_extensions")  # fmt: skip
+"""The test tools, as far as the tests need them."""
+
+FRAME = re.compile(r".*slop_code_imported_template.py.*\n(    exec.*\n)?( +\^+\n)?")
+"""The outermost frame of a judge from an imported template, in tracebacks of errors that no test reports."""
+
 TIMES = re.compile(r"\b\d+(\.\d+)?(e-\d+)?s?\b|0x[0-9a-f]+")
 
 
@@ -108,7 +115,8 @@ class Judged:
             path = self.folder / name
             reports[name] = without_times(json.loads(path.read_text())) if path.exists() else None
         lines = [without_times(line) for line in self.stream]
-        return {"exit": self.exit_code, "stream": lines, "log": TIMES.sub("N", self.log), **reports}
+        log = [TIMES.sub("N", line) for line in FRAME.sub("", self.log).splitlines()]
+        return {"exit": self.exit_code, "stream": lines, "log": log, **reports}
 
 
 MEASURED = {"duration", "duration_ms", "usage", "created", "start", "stop", "timestamp", "reportId"}
@@ -122,6 +130,24 @@ def without_times(value):
     return TIMES.sub("N", value) if isinstance(value, str) else value
 
 
+def make_tool_environment(prefix: Path) -> None:
+    """Links to installed packages, in an environment of their own."""
+    packages = prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    packages.mkdir(parents=True)
+    (prefix / "bin").mkdir()
+    (prefix / "bin" / "python").symlink_to(Path(sys.executable).resolve())
+    (prefix / "pyvenv.cfg").write_text(
+        f"home = {Path(sys.executable).resolve().parent}\ninclude-system-site-packages = false\n"
+    )
+    for name in PACKAGES:
+        distribution = importlib.metadata.distribution(name)
+        for part in {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}:
+            (packages / part).symlink_to(Path(distribution.locate_file(part)))
+    script = Path(sys.executable).with_name("pytest").read_text().partition("\n")[2]
+    (prefix / "bin" / "pytest").write_text(f"#!{prefix}/bin/python\n{script}")
+    (prefix / "bin" / "pytest").chmod(0o755)
+
+
 class JudgeFolder:
     """Every judge finds the same workspace at the same path, as in a box."""
 
@@ -131,6 +157,8 @@ class JudgeFolder:
         self.tests = self.workspace / ".evaluation_tests"
         self.reports = self.workspace / ".scbench"
         self.runs = 0
+        make_tool_environment(root / "tools")
+        self.python, self.pytest = root / "tools" / "bin" / "python", root / "tools" / "bin" / "pytest"
         for name, source in judge_sources().items():
             target = root / "path" / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -162,10 +190,10 @@ class JudgeFolder:
         }
 
     def arguments(self, *further):
-        plugins = [word for name in PLUGINS for word in ("-p", name)]
         return [
-            "-c", os.devnull, f"--rootdir={self.tests}", f"--confcutdir={self.tests}", "--disable-plugin-autoload",
-            *plugins, "-p", "slop_code_judge", "-p", "no:cacheprovider", "-vv", "--timeout=60",
+            "-c", os.devnull, f"--rootdir={self.tests}", f"--confcutdir={self.tests}",
+            "-p", "slop_code_own_packages", "-p", "slop_code_fixtures", "-p", "slop_code_judge",
+            "-p", "no:cacheprovider", "-vv", "--timeout=60",
             "--ctrf=.scbench/ctrf-report.json", "--json-report", "--json-report-file=.scbench/pytest-report.json",
             *further, str(self.tests),
         ]  # fmt: skip
@@ -194,7 +222,7 @@ class JudgeFolder:
         }
 
     def imported(self):
-        argv = [sys.executable, str(self.root / "path" / "slop_code_imported_template.py")]
+        argv = [str(self.python), str(self.root / "path" / "slop_code_imported_template.py")]
         environment = self.environment(self.settings())
         del environment[SETTINGS_VARIABLE]
         return Template(argv, environment, self.workspace, self.root / "template.log")
@@ -202,7 +230,7 @@ class JudgeFolder:
     def collected(self, *further, **changes):
         self.reset()
         environment = self.environment(self.settings(**changes))
-        argv = [str(PYTEST), *self.arguments(*further)]
+        argv = [str(self.pytest), *self.arguments(*further)]
         return Template(argv, environment, self.workspace, self.root / "template.log")
 
     def cold(self, *further, **changes):
@@ -211,7 +239,7 @@ class JudgeFolder:
         log = self.root / "pytest.log"
         with log.open("wb") as output:
             done = subprocess.run(
-                [str(PYTEST), *self.arguments(*further)], cwd=self.workspace, env=environment, check=False,
+                [str(self.pytest), *self.arguments(*further)], cwd=self.workspace, env=environment, check=False,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=ANSWER_S,
             )  # fmt: skip
         return self.keep(done.returncode if done.returncode >= 0 else 128 - done.returncode, log)

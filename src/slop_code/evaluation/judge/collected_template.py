@@ -32,7 +32,7 @@ OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
 HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "array", "slop_code_fork_server", "slop_code_supervisor",
           "slop_code_judge_privileges", "slop_code_import_probes", "slop_code_collected_template")  # fmt: skip
 FAILED = 125
-MAX_SIZE = 64 << 20
+MAX_SIZE, MAX_REASONS = 64 << 20, 3
 
 
 class CollectedTemplate:
@@ -60,15 +60,14 @@ class CollectedTemplate:
         self.refuse(["pytest ended before the tests were collected"])
 
     def refuse(self, reasons: list[str]) -> NoReturn:
-        """The output of pytest says more."""
+        """The answer has the first reasons; the log of the template has them all, and the output of pytest."""
         for stream in (sys.__stdout__, sys.__stderr__):
             if stream is not None:
                 stream.flush()
-        for number in (1, 2):
-            if link(number).startswith(f"/memfd:{OUTPUT}"):
-                os.write(self.errors, content(number))
-                break
-        self.fork_server.refuse(self.server, "; ".join(reasons))
+        lines = [f"no collected template: {reason}\n" for reason in reasons]
+        outputs = [content(number) for number in (1, 2) if link(number).startswith(f"/memfd:{OUTPUT}")]
+        write_all(self.errors, "".join(lines).encode("utf-8", "replace") + b"".join(outputs[:1]))
+        self.fork_server.refuse(self.server, "; ".join(reasons[:MAX_REASONS]))
 
     def open_stream(self) -> int:
         """Stands for the stream, with the number that the stream has in a cold judge."""
@@ -79,11 +78,12 @@ class CollectedTemplate:
         reasons = self.probes.stop()
         if session.testsfailed:
             reasons.append("the tests cannot be collected without a submission")
-        reasons += leftovers(self.cwd) + captured_functions(self.probes)
         sys.stdout.flush()
         plan = Descriptors(self.fork_server)
-        if reasons or plan.unknown:
-            self.refuse(reasons or [f"{path} was open before the first test" for path in plan.unknown[:1]])
+        reasons += leftovers(self.cwd) + captured_functions(self.probes)
+        reasons += [f"{path} was left open before the first test" for path in plan.unknown]
+        if reasons:
+            self.refuse(reasons)
         evaluation = self.fork_server.serve(self.server, "collected", plan.numbers)
         request = evaluation.request
         try:
@@ -200,11 +200,13 @@ def leftovers(cwd: str) -> list[str]:
 def captured_functions(probes: Any) -> list[str]:
     """Modules that have imported a function while a probe stood for it get the function itself."""
     reasons = []
-    for name in probes.originals:
+    for name, original in probes.originals.items():
         probe = probes.replaced[name]
         for owner in gc.get_referrers(probe):
             if isinstance(owner, dict) and owner is not probes.replaced:
-                owner.update({key: probes.originals[name] for key, value in owner.items() if value is probe})
+                for key in list(owner):
+                    if owner[key] is probe:
+                        owner[key] = original
             elif not isinstance(owner, dict | FrameType):
                 reasons.append(f"os.{name} was kept before the first test")
     return reasons

@@ -12,6 +12,7 @@ and the plugins of the test tools do by themselves is the same in every evaluati
 from __future__ import annotations
 
 import _random
+import _thread
 import datetime
 import os
 import random
@@ -36,6 +37,7 @@ CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "c
 IDENTITIES = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "getuid", "geteuid", "getgid", "getegid",
               "getgroups", "getresuid", "getresgid", "getlogin")  # fmt: skip
 MACHINE = ("getloadavg", "times", "sched_getaffinity", "get_terminal_size")
+THREADS = ("start_new_thread", "start_joinable_thread")
 STATS = ("stat", "lstat", "access", "readlink", "statvfs")
 READS = ("open", "os.listdir", "os.scandir", "os.getxattr", "os.listxattr")
 STARTS = (
@@ -55,8 +57,6 @@ ACTIONS = {
     **dict.fromkeys(CHANGES, "changed files"),
     "os.chdir": "changed the working directory",
     "os.kill": "sent a signal",
-    "_thread.start_new_thread": "started a thread",
-    "_thread.start_joinable_thread": "started a thread",
     "mmap.__new__": "mapped memory, which processes may share",
     "ctypes.dlopen": "loaded a C library",
     "ctypes.dlsym": "called a C library",
@@ -69,7 +69,6 @@ PREFIXES = {"socket.": "used a socket", "shutil.": "changed files", "tempfile.":
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 DEVICES = ("/dev/null", "/dev/zero")
 SYSTEM = ("/proc", "/sys", "/dev")
-MAX_REASONS = 3
 
 LIBRARY, IMPORTER, OWN, OTHER = range(4)
 """Kinds of code: the standard library, Python's importer, trusted packages, everything else."""
@@ -91,6 +90,7 @@ class Probes:
         self.functions = _functions(time, [*CLOCKS, *(f"{name}_ns" for name in CLOCKS)], "read the clock")
         self.functions |= _functions(os, IDENTITIES, "read an id of the process or the user")
         self.functions |= _functions(os, MACHINE, "read the state of the machine")
+        self.functions |= _functions(_thread, THREADS, "started a thread")
         self.functions |= _functions(os, ("urandom", "getrandom"), "read random numbers")
         self.originals: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in STATS}
         self.replaced: dict[str, Callable[..., Any]] = {}
@@ -111,7 +111,6 @@ class Probes:
                 functions.add(new)
 
     def stop(self) -> list[str]:
-        """The reasons, the first ones only."""
         if sys.getprofile() != self.profile:
             self.reasons["a test set a profile function before the first test"] = None
         self.active = False
@@ -122,7 +121,7 @@ class Probes:
                 self.reasons[f"os.{name} was replaced before the first test"] = None
             else:
                 self.replace(replaced, original, name)
-        return list(self.reasons)[:MAX_REASONS]
+        return list(self.reasons)
 
     def watching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def function(path: Any, *args: Any, **options: Any) -> Any:

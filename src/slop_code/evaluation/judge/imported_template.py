@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TOOL = "pytest"
+BLOCKED = ["-p", "no:cacheprovider"]
+"""Arguments of every judge; pytest does not import what they turn off."""
+
 HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "array", "slop_code_fork_server", "slop_code_supervisor",
           "slop_code_judge_privileges", "slop_code_imported_template")  # fmt: skip
 """Modules that only the fork server needs: tests see no trace of them, and may import their own."""
@@ -30,7 +33,7 @@ def load_plugins() -> str | None:
 
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
-        config = get_config()
+        config = get_config(BLOCKED)
         hook = install_importhook(config)
         try:
             config._mark_plugins_for_rewrite(hook, False)
@@ -50,7 +53,12 @@ def console_script(arguments: Sequence[str]) -> tuple[types.CodeType, dict[str, 
     sys.orig_argv[:] = [sys.executable, script, *arguments]
     main = sys.modules["__main__"] = types.ModuleType("__main__")
     main.__dict__.update(
-        {"__file__": script, "__cached__": None, "__loader__": SourceFileLoader("__main__", script)},
+        {
+            "__annotations__": {},
+            "__file__": script,
+            "__cached__": None,
+            "__loader__": SourceFileLoader("__main__", script),
+        },
         __builtins__=sys.modules["builtins"],
     )
     return code, main.__dict__
