@@ -2,7 +2,7 @@
 
 It writes two kinds of lines to the stream:
 
-- `loaded`, after the collection: `files` of the tests folder that pytest has loaded, and `import_roots`, its folders
+- `loaded`, where tests are only collected: `files` of the tests folder that pytest has loaded, and `import_roots`, its folders
   that are in `sys.path`.
 - `refused`, after each test in which the launcher did not hand over a path: `nodeid`, and `paths` with the reasons.
 
@@ -35,6 +35,8 @@ class Handover:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if not session.config.option.collectonly:  # it takes as long as several tests, and nothing would read it
+            return
         modules = [*list(sys.modules.values()), *session.config.pluginmanager.get_plugins()]
         files = [getattr(module, "__file__", None) for module in modules]
         self.reporter.write(
