@@ -227,10 +227,11 @@ class JudgeFolder:
         del environment[SETTINGS_VARIABLE]
         return Template(argv, environment, self.workspace, self.root / "template.log")
 
-    def collected(self, *further, **changes):
+    def collected(self, *further, prefix=(), **changes):
+        """`prefix`: the command of a box around the template."""
         self.reset()
         environment = self.environment(self.settings(**changes))
-        argv = [str(self.pytest), *self.arguments(*further)]
+        argv = [*prefix, str(self.pytest), *self.arguments(*further)]
         return Template(argv, environment, self.workspace, self.root / "template.log")
 
     def cold(self, *further, **changes):

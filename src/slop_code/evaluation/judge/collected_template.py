@@ -38,7 +38,7 @@ MAX_SIZE, MAX_REASONS = 64 << 20, 3
 class CollectedTemplate:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         """Called before pytest has opened anything."""
-        self.present = set(sys.modules)
+        self.present = {*sys.modules} - {"slop_code_collected_template"}
         self.fork_server: Any = importlib.import_module("slop_code_fork_server")
         self.server = self.fork_server.take_socket()
         self.settings = dict(settings)
@@ -86,6 +86,7 @@ class CollectedTemplate:
             self.refuse(reasons)
         evaluation = self.fork_server.serve(self.server, "collected", plan.numbers)
         request = evaluation.request
+        os.dup2(evaluation.log, 2)
         try:
             atexit.unregister(self.refuse_at_exit)
             self.check(request)

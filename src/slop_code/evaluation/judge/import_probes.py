@@ -17,7 +17,6 @@ import datetime
 import os
 import random
 import sys
-import sysconfig
 import time
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
@@ -81,8 +80,7 @@ class Probes:
         self.tests = os.path.realpath(tests)
         self.private = _forms(private)
         self.readable = _forms([tests, sys.prefix, sys.base_prefix, *sys.path])
-        libraries = [sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")]
-        self.libraries = tuple(f"{path}/" for path in _forms(libraries))
+        self.libraries = tuple(f"{path}/" for path in _forms([os.path.dirname(os.__file__)]))
         self.reasons: dict[str, None] = {}
         self.active = False
         self.busy = False

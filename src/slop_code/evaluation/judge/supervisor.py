@@ -22,6 +22,7 @@ privileges: Any = None
 NAMESPACES = ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")
 """In the order in which they are sent and entered: the user namespace last, since entering it ends all rights here."""
 
+KEYS = {"boxes", "argv", "cwd", "environment", "settings", "filter", "file_size"}
 STATUS = struct.Struct("=i")
 HOLD = "{hold}"
 MAX_REQUEST = 64 << 20
@@ -57,6 +58,8 @@ def supervise(template: int, descriptors: Sequence[int], kept: frozenset[int]) -
 def _read_request(memory: int) -> dict[str, Any]:
     size = min(os.fstat(memory).st_size, MAX_REQUEST)
     request: dict[str, Any] = json.loads(os.pread(memory, size, 0))
+    if missing := KEYS - request.keys():
+        raise ValueError(f"the request has no {', '.join(sorted(missing))}")
     if request["boxes"] is not None and not (request["filter"] and request["file_size"]):
         raise ValueError("a judge in a box needs a filter of system calls and a limit of file sizes")
     return request

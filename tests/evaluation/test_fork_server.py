@@ -1,0 +1,224 @@
+"""The protocol of templates, with real processes; what is wrong never becomes an exit status."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap
+from slop_code.execution.helper import helper_path
+from tests.process_checks import ends
+from tests.template_client import JudgeFolder, StartedEvaluation
+
+pytestmark = pytest.mark.e2e
+END_S = 60
+WAITING = """
+    import os, subprocess
+    def test_wait():
+        child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+        with open("../started", "w") as pipe:
+            pipe.write(f"{os.getpid()} {child.pid}")
+        child.wait()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return JudgeFolder(tmp_path, {"test_a.py": "def test_a(): pass"})
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    os.mkfifo(tmp_path / "started")
+    return JudgeFolder(tmp_path, {"test_wait.py": WAITING})
+
+
+def started(folder, template):
+    """An evaluation whose test runs, and the process ids of the judge and its child."""
+    folder.reset()
+    evaluation = template.start(folder.request(), folder.root / "pytest.log")
+    return evaluation, [int(word) for word in (folder.root / "started").read_text().split()]
+
+
+def test_packets_that_are_no_request_change_nothing(folder):
+    with folder.imported() as template:
+        request = json.dumps(folder.request()).encode()
+        for packet in (b"{}", b"[", b'{"evaluate": 2}', b"x" * 100_000):
+            assert StartedEvaluation(template, request, folder.root / "log", packet).wait() is None
+        template.socket.send(b'{"evaluate": 1}')  # without descriptors
+        assert folder.forked(template).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "request_text", [b"", b"{", b"[]", b'{"boxes": null}', b'{"boxes": ["/nothing"], "filter": null}']
+)
+def test_a_damaged_request_has_no_exit_status(folder, request_text):
+    with folder.imported() as template:
+        assert StartedEvaluation(template, request_text, folder.root / "log").wait() is None
+        assert "the fork server failed" in (folder.root / "log").read_text()
+        assert folder.forked(template).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"settings": {"tests": "/other"}}, "not the settings of the template: tests"),
+        ({"settings": {"limits": {"memory": 1}}}, "not the settings of the template: limits"),
+        ({"argv": ["uvx", "pytest", "-x"]}, "the arguments of pytest are not those of the template"),
+        ({"cwd": "/"}, "not the settings of the template: cwd"),
+    ],
+)
+def test_a_judge_never_goes_on_from_a_template_of_other_tests(folder, change, text):
+    with folder.collected() as template:
+        request = folder.request()
+        for key, value in change.items():
+            request[key] = {**request[key], **value} if isinstance(value, dict) else value
+        assert template.evaluate(request, folder.root / "log") == 125
+    assert text in (folder.root / "log").read_text()
+    assert not (folder.reports / "stream.jsonl").exists()
+
+
+@pytest.mark.parametrize("kind", ["imported", "collected"])
+def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, kind):
+    with getattr(waiting, kind)() as template:
+        evaluation, pids = started(waiting, template)
+        evaluation.abandon()
+        assert evaluation.wait() is None
+        assert all(ends(pid, END_S) for pid in pids)
+        assert template.process.poll() is None
+
+
+@pytest.mark.parametrize("kind", ["imported", "collected"])
+def test_judges_die_with_their_template(waiting, kind):
+    with getattr(waiting, kind)() as template:
+        evaluation, pids = started(waiting, template)
+        template.process.send_signal(signal.SIGKILL)
+        assert evaluation.wait() is None
+        assert ends(pids[0], END_S)
+    os.kill(pids[1], signal.SIGKILL)
+
+
+def test_a_template_ends_with_its_socket(waiting):
+    with waiting.collected() as template:
+        evaluation, pids = started(waiting, template)
+        template.socket.close()
+        assert template.process.wait(60) == 0
+        assert evaluation.wait() is None
+        assert ends(pids[0], END_S)
+    os.kill(pids[1], signal.SIGKILL)
+
+
+def test_processes_that_a_judge_left_end_with_it(tmp_path):
+    code = """
+        import subprocess
+        def test_daemon():
+            child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+            open(".scbench/pids", "w").write(str(child.pid))
+    """
+    folder = JudgeFolder(tmp_path, {"test_a.py": code})
+    with folder.collected() as template:
+        judged = folder.forked(template)
+    assert judged.exit_code == 0
+    assert ends(int((judged.folder / "pids").read_text()), 0)
+
+
+def test_evaluations_of_one_template_run_at_the_same_time(waiting):
+    with waiting.collected() as template:
+        first, pids = started(waiting, template)
+        second, others = started(waiting, template)
+        assert not any(ends(pid, 0) for pid in [*pids, *others])
+        for pid in (pids[1], others[1]):
+            os.kill(pid, signal.SIGKILL)
+        assert [first.wait(), second.wait()] == [0, 0]
+
+
+def test_a_template_has_no_descriptor_of_an_evaluation_left(folder):
+    with folder.collected() as template:
+        before = os.listdir(f"/proc/{template.process.pid}/fd")
+        for _ in range(3):
+            assert folder.forked(template).exit_code == 0
+        assert os.listdir(f"/proc/{template.process.pid}/fd") == before
+
+
+IN_BOX = """
+    import json, os, resource, socket
+    from pathlib import Path
+    def test_box():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        names = ("Uid", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters")
+        status = dict(line.split(":", 1) for line in lines)
+        state = {name: status[name].split()[0] for name in names}
+        state |= {"host": socket.gethostname(), "net": sorted(name for _, name in socket.if_nameindex())}
+        state |= {"size": resource.getrlimit(resource.RLIMIT_FSIZE), "first": Path("/proc/1/comm").read_text()}
+        state |= {"namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in os.listdir("/proc/self/ns")}}
+        state |= {"session": os.getsid(0) == os.getpid(), "own": os.stat("/proc/self/status").st_uid}
+        Path(".scbench/box.json").write_text(json.dumps(state))
+"""
+HOLD = """
+import os, socket, sys
+names = ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")
+open(sys.argv[2], "w").write(" ".join(os.readlink(f"/proc/self/ns/{name}") for name in names))
+with socket.socket(fileno=int(sys.argv[1])) as judge:
+    socket.send_fds(judge, [b"N"], [os.open(f"/proc/self/ns/{name}", os.O_RDONLY) for name in names])
+    data = judge.recv(4)
+os._exit(int.from_bytes(data, sys.byteorder) + 1 if data else 99)
+"""
+PRIVATE = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net", "--unshare-cgroup-try"]
+
+
+def boxed_template(folder):
+    """A template with all capabilities in a user namespace of its own, in which it makes the boxes."""
+    (folder.root / "proc").mkdir()
+    command = [
+        bwrap(), *PRIVATE, "--uid", "0", "--gid", "0", "--dev-bind", "/", "/", "--cap-add", "ALL", "--die-with-parent",
+        # The kernel lets the boxes mount /proc only while a /proc without anything mounted over it is visible.
+        "--proc", "/proc", "--bind", "/proc", str(folder.root / "proc"), "--",
+    ]  # fmt: skip
+    return folder.collected(prefix=command)
+
+
+def boxed_request(folder):
+    (folder.root / "hold.py").write_text(HOLD)
+    boxes = [
+        bwrap(), *PRIVATE, "--uid", "1000", "--gid", "1000", "--hostname", "box", "--dev-bind", "/", "/",
+        "--proc", "/proc", "--die-with-parent", "--cap-drop", "ALL", "--",
+        sys.executable, str(folder.root / "hold.py"), "{hold}", str(folder.root / "hold.txt"),
+    ]  # fmt: skip
+    code = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True).stdout
+    filter_code = base64.b64encode(code).decode()
+    return {**folder.request(), "boxes": boxes, "filter": filter_code, "file_size": 1 << 20}
+
+
+def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
+    folder = JudgeFolder(tmp_path, {"test_box.py": IN_BOX})
+    with boxed_template(folder) as template:
+        assert template.answer == {"ready": "collected"}
+        status = template.evaluate(boxed_request(folder), folder.root / "log")
+    assert status == 1, (folder.root / "log").read_text()  # that of the boxes: one more than the judge's
+    state = json.loads((folder.reports / "box.json").read_text())
+    held = (folder.root / "hold.txt").read_text().split()
+    namespaces = state.pop("namespaces")
+    assert [namespaces[name] for name in ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")] == held
+    none = "0" * 16
+    assert state == {
+        "Uid": "1000", "CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
+        "NoNewPrivs": "1", "Seccomp": "2", "Seccomp_filters": "1", "host": "box", "net": ["lo"],
+        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": True, "own": 1000,
+    }  # fmt: skip
+
+
+def test_boxes_that_fail_end_with_their_own_status(tmp_path):
+    folder = JudgeFolder(tmp_path, {"test_box.py": IN_BOX})
+    with boxed_template(folder) as template:
+        for boxes, expected in ((["/bin/sh", "-c", "echo broken; exit 77"], 77), (["/nothing"], 125)):
+            request = {**boxed_request(folder), "boxes": boxes}
+            assert template.evaluate(request, folder.root / "log") == expected
+        assert "broken" in (folder.root / "log").read_text()
+        request = {**boxed_request(folder), "filter": base64.b64encode(b"damaged").decode()}
+        assert template.evaluate(request, folder.root / "log") == 126  # the judge's 125, and one more
+    assert "the filter of system calls is damaged" in (folder.root / "log").read_text()
+    assert not (folder.reports / "box.json").exists()
