@@ -16,10 +16,10 @@ from slop_code.evaluation.evidence import SHOWN, Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import data_folders, folder_access, handover, plugin, usage, watch
+from slop_code.evaluation.judge import plugin, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.staging import SETTINGS_VARIABLE
+from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
 from tests.evidence_records import exit_of, roster_of
 
 pytestmark = pytest.mark.e2e
@@ -62,11 +62,9 @@ class Judge:
         self.root = root
         for folder in (self.tests, self.tmpdir, root / "path"):
             folder.mkdir(parents=True)
-        shutil.copy(plugin.__file__, root / "path" / "slop_code_judge.py")
-        shutil.copy(usage.__file__, root / "path" / "slop_code_usage.py")
-        shutil.copy(handover.__file__, root / "path" / "slop_code_handover.py")
-        shutil.copy(data_folders.__file__, root / "path" / "slop_code_data_folders.py")
-        shutil.copy(folder_access.__file__, root / "path" / "slop_code_folder_access.py")
+        for name, source in judge_sources().items():
+            if "/" not in name:
+                shutil.copy(source, root / "path" / name)
 
     def write(self, name: str, text: str) -> None:
         path = self.workspace / name
