@@ -158,7 +158,7 @@ class JudgeFolder:
         self.reports = self.workspace / ".scbench"
         self.runs = 0
         make_tool_environment(root / "tools")
-        self.python, self.pytest = root / "tools" / "bin" / "python", root / "tools" / "bin" / "pytest"
+        self.python, self.pytest = ([str(root / "tools" / "bin" / name)] for name in ("python", "pytest"))
         for name, source in judge_sources().items():
             target = root / "path" / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -222,7 +222,7 @@ class JudgeFolder:
         }
 
     def imported(self):
-        argv = [str(self.python), str(self.root / "path" / "slop_code_imported_template.py")]
+        argv = [*self.python, str(self.root / "path" / "slop_code_imported_template.py")]
         environment = self.environment(self.settings())
         del environment[SETTINGS_VARIABLE]
         return Template(argv, environment, self.workspace, self.root / "template.log")
@@ -231,7 +231,7 @@ class JudgeFolder:
         """`prefix`: the command of a box around the template."""
         self.reset()
         environment = self.environment(self.settings(**changes))
-        argv = [*prefix, str(self.pytest), *self.arguments(*further)]
+        argv = [*prefix, *self.pytest, *self.arguments(*further)]
         return Template(argv, environment, self.workspace, self.root / "template.log")
 
     def cold(self, *further, **changes):
@@ -240,7 +240,7 @@ class JudgeFolder:
         log = self.root / "pytest.log"
         with log.open("wb") as output:
             done = subprocess.run(
-                [str(self.pytest), *self.arguments(*further)], cwd=self.workspace, env=environment, check=False,
+                [*self.pytest, *self.arguments(*further)], cwd=self.workspace, env=environment, check=False,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, timeout=ANSWER_S,
             )  # fmt: skip
         return self.keep(done.returncode if done.returncode >= 0 else 128 - done.returncode, log)

@@ -138,9 +138,10 @@ def test_one_door_to_processes():
     "call", ["system", "popen", "fork", "forkpty", "posix_spawn", "spawnv", "spawnl", "execv", "execvp"]
 )
 def test_no_other_way_to_processes(call):
-    """The driver of scb-check runs in a box, on a Python without slop-code."""
+    """The driver of scb-check and the judge's templates run in a box, on a Python without slop-code."""
     users = {module_name(path) for path in naming(call) if call in attributes(path)}
-    assert users == ({"slop_code.quality.scb_check_driver"} if call == "fork" else set())
+    in_boxes = {"quality.scb_check_driver", "evaluation.judge.fork_server", "evaluation.judge.supervisor"}
+    assert users == ({f"slop_code.{name}" for name in in_boxes} if call == "fork" else set())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)

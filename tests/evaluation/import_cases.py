@@ -337,7 +337,7 @@ REFUSED = {
 
 LEFT = {
     "a timer was left running": "import signal; signal.setitimer(signal.ITIMER_REAL, 1000)",
-    "a thread was left running": "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()",
+    "a thread was left running": "import threading as t; t.Thread(target=t.Event().wait, daemon=True).start()",
     "a process was left": "import subprocess; P = subprocess.Popen(['sleep', '300'])",
     "memory that processes share was mapped": "import multiprocessing; LOCK = multiprocessing.Lock()",
     "/data.txt was left open": "FILE = open(__file__.rpartition('/')[0] + '/data.txt')",

@@ -63,8 +63,8 @@ class Judge:
         for folder in (self.tests, self.tmpdir, root / "path"):
             folder.mkdir(parents=True)
         for name, source in judge_sources().items():
-            (root / "path" / name).parent.mkdir(exist_ok=True)
-            shutil.copy(source, root / "path" / name)
+            if "/" not in name:
+                shutil.copy(source, root / "path" / name)
 
     def write(self, name: str, text: str) -> None:
         path = self.workspace / name

@@ -32,7 +32,7 @@ OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
 HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "array", "slop_code_fork_server", "slop_code_supervisor",
           "slop_code_judge_privileges", "slop_code_import_probes", "slop_code_collected_template")  # fmt: skip
 FAILED = 125
-MAX_SIZE, MAX_REASONS = 64 << 20, 3
+MAX_SIZE, MAX_REASONS, MAX_REASON_SIZE = 64 << 20, 3, 1000
 
 
 class CollectedTemplate:
@@ -67,7 +67,8 @@ class CollectedTemplate:
         lines = [f"no collected template: {reason}\n" for reason in reasons]
         outputs = [content(number) for number in (1, 2) if link(number).startswith(f"/memfd:{OUTPUT}")]
         write_all(self.errors, "".join(lines).encode("utf-8", "replace") + b"".join(outputs[:1]))
-        self.fork_server.refuse(self.server, "; ".join(reasons[:MAX_REASONS]))
+        self.fork_server.answer(self.server, refused="; ".join(reasons[:MAX_REASONS])[:MAX_REASON_SIZE])
+        os._exit(0)
 
     def open_stream(self) -> int:
         """Stands for the stream, with the number that the stream has in a cold judge."""

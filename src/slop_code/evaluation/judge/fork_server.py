@@ -32,13 +32,13 @@ import socket
 import sys
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VARIABLE = "SLOP_CODE_TEMPLATE"
-MAX_PACKET, MAX_REASON = 4096, 1000
+MAX_PACKET = 4096
 REAP_MS = 1000
 FIRST_HIGH_DESCRIPTOR = 200
 """The server's own descriptors are above it, so that pytest's have the numbers that they have in a cold judge."""
@@ -65,11 +65,6 @@ def take_socket() -> socket.socket:
 def high_descriptor(number: int) -> int:
     """A copy that no program inherits. Fails where processes may not have as many descriptors."""
     return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH_DESCRIPTOR)
-
-
-def refuse(server: socket.socket, reason: str) -> NoReturn:
-    answer(server, refused=reason[:MAX_REASON])
-    os._exit(0)
 
 
 def answer(server: socket.socket, **packet: str) -> None:

@@ -32,6 +32,9 @@ class Handover:
         self.reporter = reporter
         self.tests = os.path.realpath(tests)
         self.position = 0
+        folders = {sys.prefix, sys.base_prefix}
+        self.installed = tuple(f"{folder}/" for folder in folders if not self.tests.startswith(f"{folder}/"))
+        """Folders of Python and its packages, without any file of the tests; resolving hundreds of paths takes long."""
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -46,7 +49,8 @@ class Handover:
         )
 
     def relative(self, paths: Iterable[Any]) -> list[str]:
-        known = {os.path.realpath(path) for path in paths if isinstance(path, str) and path}
+        given = {path for path in paths if isinstance(path, str) and path and not path.startswith(self.installed)}
+        known = {os.path.realpath(path) for path in given}
         inside = [path for path in known if os.path.commonpath([path, self.tests]) == self.tests]
         return sorted(os.path.relpath(path, self.tests) for path in inside)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TOOL = "pytest"
+MAX_REASON_SIZE = 1000
 BLOCKED = ["-p", "no:cacheprovider"]
 """Arguments of every judge; pytest does not import what they turn off."""
 
@@ -80,7 +81,8 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     fork_server = importlib.import_module("slop_code_fork_server")
     server = fork_server.take_socket()
     if reason is not None:
-        fork_server.refuse(server, reason)
+        fork_server.answer(server, refused=reason[:MAX_REASON_SIZE])
+        os._exit(0)
     evaluation = fork_server.serve(server, "imported")
     request = evaluation.request
     fork_server.replace_descriptors(evaluation.log, [1, 2], nulls=[0])

@@ -10,26 +10,37 @@ import atexit
 import os
 import sys
 import threading
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest import config as pytest_config
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 FLUSH_FAILED = 120
 """Python's exit status if its output cannot be written."""
 
-_exit = sys.exit
-
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
-    """No test sees the other function: pytest has run them all."""
-    sys.exit = end_process
+    """No test sees the profile function: pytest has run them all."""
+    if sys.getprofile() is None:
+        sys.setprofile(end_after_main)
 
 
-def end_process(status: object = None, /) -> NoReturn:
-    """Only the exit of pytest's console script is known to be the last action of the process."""
-    if not isinstance(status, int) or sys._getframe(1).f_globals.get("__name__") != "__main__":
-        _exit(status)  # type: ignore[arg-type]
+def end_after_main(frame: FrameType, event: str, value: Any) -> None:
+    """Only what pytest's main function returns to the script is known to be the exit status of the process."""
+    caller = frame.f_back
+    if event != "return" or caller is None or caller.f_globals.get("__name__") != "__main__":
+        return
+    sys.setprofile(None)
+    is_main = frame.f_code.co_filename == pytest_config.__file__ and caller.f_code.co_name == "<module>"
+    if is_main and isinstance(value, int):  # None: it raised an error
+        end_process(value)
+
+
+def end_process(status: int) -> None:
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     try:
