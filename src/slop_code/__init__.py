@@ -26,8 +26,8 @@ if TYPE_CHECKING:
         ProblemConfig,
         TestResult,
     )
-    from slop_code.evaluation.evaluator.evaluation_records import EvaluationOutcome, EvaluationRequest
     from slop_code.evaluation.evaluator.evaluator import Evaluator
+    from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
     from slop_code.evaluation.policy import Policy, parse_policy
     from slop_code.execution import EnvironmentSpec
     from slop_code.execution.cancellation import EvaluationCancelledError
@@ -56,9 +56,9 @@ __all__ = [
     "CorrectnessResults",
     "EnvironmentSpec",
     "EvaluationCancelledError",
-    "EvaluationOutcome",
-    "EvaluationRequest",
     "Evaluator",
+    "EvaluatorOutcome",
+    "EvaluatorRequest",
     "GroupType",
     "InfrastructureError",
     "PassPolicy",
@@ -98,9 +98,9 @@ _MODULES = {
     "CorrectnessResults": "slop_code.evaluation",
     "EnvironmentSpec": "slop_code.execution",
     "EvaluationCancelledError": "slop_code.execution.cancellation",
-    "EvaluationOutcome": "slop_code.evaluation.evaluator.evaluation_records",
-    "EvaluationRequest": "slop_code.evaluation.evaluator.evaluation_records",
     "Evaluator": "slop_code.evaluation.evaluator.evaluator",
+    "EvaluatorOutcome": "slop_code.evaluation.evaluator.evaluator_records",
+    "EvaluatorRequest": "slop_code.evaluation.evaluator.evaluator_records",
     "GroupType": "slop_code.evaluation",
     "InfrastructureError": "slop_code.errors",
     "PassPolicy": "slop_code.evaluation",

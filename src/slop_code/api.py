@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.evaluation.evaluator.submission_files import SubmissionSource
+    from slop_code.evaluation.evaluator.submission_source import SubmissionSource
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.environment import EnvironmentSpec

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from slop_code._arguments import check_optional_path, check_type, same_parameters, wrong_argument
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
-from slop_code.evaluation.evaluator.evaluation_records import EvaluationOutcome, EvaluationRequest
-from slop_code.evaluation.evaluator.submission_files import is_folder, submission_folder
+from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
+from slop_code.evaluation.evaluator.submission_source import is_folder, submission_folder
 from slop_code.evaluation.evaluator.warm_state import WarmState
 from slop_code.evaluation.evaluator.worker_threads import WorkerThreads
 from slop_code.evaluation.policy import PassPolicy
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.evaluation.evaluator.submission_files import SubmissionSource
+    from slop_code.evaluation.evaluator.submission_source import SubmissionSource
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
@@ -80,7 +80,7 @@ class Evaluator:
         pytest_args: Sequence[str] = (),
     ) -> CorrectnessResults:
         """As `slop_code.evaluate`. An interrupt ends the evaluation and cleans up before it goes on."""
-        request = EvaluationRequest(
+        request = EvaluatorRequest(
             submission,
             problem,
             checkpoint,
@@ -97,26 +97,26 @@ class Evaluator:
     @same_parameters(evaluate)
     async def evaluate_async(self, *arguments: Any, **options: Any) -> CorrectnessResults:
         """When the task is cancelled, the evaluation ends and is cleaned up before the cancellation goes on."""
-        future = self._submit(EvaluationRequest(*arguments, **options))
+        future = self._submit(EvaluatorRequest(*arguments, **options))
         await self._threads.wait_for_async(future)
         return _result(future)
 
-    def map(self, requests: Iterable[EvaluationRequest]) -> Generator[EvaluationOutcome, None, None]:
+    def map(self, requests: Iterable[EvaluatorRequest]) -> Generator[EvaluatorOutcome, None, None]:
         """Outcomes as they finish. An evaluation that fails is an outcome with an error, and ends no other.
 
         A request is read when a worker is free for it: at most `workers` are in flight, and outcomes that nobody reads
         hold up further requests. They are read in the thread that reads the outcomes. If reading them raises, that is
         raised after the last outcome. Closing the generator cancels what is in flight.
         """
-        check_type("requests", requests, (Iterable,), "an iterable of EvaluationRequests")
+        check_type("requests", requests, (Iterable,), "an iterable of EvaluatorRequests")
         unread = enumerate(requests)
-        running: dict[Future[CorrectnessResults], tuple[int, EvaluationRequest]] = {}
+        running: dict[Future[CorrectnessResults], tuple[int, EvaluatorRequest]] = {}
         ended: SimpleQueue[Future[CorrectnessResults]] = SimpleQueue()
         failure: Exception | None = None
 
         def start() -> None:
             while len(running) < self.workers and (item := next(unread, None)) is not None:
-                check_type("requests", item[1], (EvaluationRequest,), "an iterable of EvaluationRequests")
+                check_type("requests", item[1], (EvaluatorRequest,), "an iterable of EvaluatorRequests")
                 future = self._submit(item[1])
                 running[future] = item
                 future.add_done_callback(ended.put)
@@ -144,13 +144,13 @@ class Evaluator:
         if failure is not None:
             raise failure
 
-    def _submit(self, request: EvaluationRequest) -> Future[CorrectnessResults]:
+    def _submit(self, request: EvaluatorRequest) -> Future[CorrectnessResults]:
         with self._lock:
             if self._closed:
                 raise UsageError("the evaluator is closed; make another one")
             return self._threads.submit(self._run, request)
 
-    def _run(self, request: EvaluationRequest) -> CorrectnessResults:
+    def _run(self, request: EvaluatorRequest) -> CorrectnessResults:
         check_cancelled()
         problem = self._warm.problem(request.problem, self._problems_dir)
         checkpoint = problem.checkpoint(request.checkpoint)
@@ -203,14 +203,14 @@ def _result(future: Future[CorrectnessResults]) -> CorrectnessResults:
         raise EvaluationCancelledError from None
 
 
-def _outcome(future: Future[CorrectnessResults], index: int, request: EvaluationRequest) -> EvaluationOutcome:
+def _outcome(future: Future[CorrectnessResults], index: int, request: EvaluatorRequest) -> EvaluatorOutcome:
     """Only a cancellation is raised: a request that fails says nothing about the others."""
     try:
-        return EvaluationOutcome(index, request, _result(future))
+        return EvaluatorOutcome(index, request, _result(future))
     except EvaluationCancelledError:
         raise
     except SlopCodeError as error:
-        return EvaluationOutcome(index, request, error=error)
+        return EvaluatorOutcome(index, request, error=error)
     except Exception:  # noqa: BLE001  (a defect of slop-code, or of a file that was given)
         reason = f"an error in slop-code itself\n{traceback.format_exc()}"
-        return EvaluationOutcome(index, request, error=InfrastructureError(reason))
+        return EvaluatorOutcome(index, request, error=InfrastructureError(reason))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_optional_path, check_type
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.evaluator.submission_files import SubmissionSource, check_source
+from slop_code.evaluation.evaluator.submission_source import SubmissionSource, check_source
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy
 from slop_code.execution.environment import EnvironmentSpec
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EvaluationRequest:
+class EvaluatorRequest:
     """An evaluation of a submission. Its fields are the parameters of `evaluate`."""
 
-    submission: SubmissionSource
+    submission: SubmissionSource = field(repr=False)
     """A folder, a tar archive (bytes, a path, or a file that is open in binary mode), or contents by their names."""
 
     problem: str | Path | ProblemConfig
@@ -50,13 +50,13 @@ class EvaluationRequest:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EvaluationOutcome:
+class EvaluatorOutcome:
     """The end of an evaluation: a result, or the error that `evaluate` would have raised."""
 
     index: int
     """Position of the request among all requests, from 0."""
 
-    request: EvaluationRequest
+    request: EvaluatorRequest
     results: CorrectnessResults | None = None
     error: SlopCodeError | None = None
 
