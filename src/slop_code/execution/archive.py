@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import tarfile
+from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]  # typeshed lacks the first
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from slop_code.errors import InfrastructureError
@@ -19,6 +20,7 @@ from slop_code.execution.submission import CHUNK, walk_tree
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from tarfile import TarFile
 
     Read = Callable[[int], bytes]
     Owner = tuple[int, int]
@@ -240,13 +242,13 @@ class _StrictMember(tarfile.TarInfo):
     """tarfile takes a damaged header, and the end of the file, for the end of the archive; here only its marker is."""
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+    def fromtarfile(cls, tarfile: TarFile) -> Self:
         try:
-            return super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError as error:
-            if len(buf) == tarfile.BLOCKSIZE and not any(buf):
-                raise
-            raise tarfile.ReadError(str(error)) from error
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            raise
+        except HeaderError as error:
+            raise ReadError(str(error)) from error
 
 
 def _members(read: Read) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, Iterator[bytes] | None]]:

@@ -131,7 +131,7 @@ class _Reader:
             check_cancelled()
             part = self._source.read(left)
             if not isinstance(part, bytes):
-                raise SubmissionError(f"submission: the file must be open in binary mode; found {type(part).__name__}")
+                raise SubmissionError(f"submission: a file must be open in binary mode, found {type(part).__name__}")
             if not part:
                 break
             parts.append(part)
