@@ -197,7 +197,9 @@ def test_every_state_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    "described", [evaluate, Evaluator, evaluate_run, Submission, Retries, Shard], ids=lambda described: described.__name__
+    "described",
+    [evaluate, Evaluator, evaluate_run, Submission, Retries, Shard],
+    ids=lambda described: described.__name__,
 )
 def test_every_parameter_is_explained(described: Callable[..., object]) -> None:
     defaults = {name: default_of(value.default) for name, value in inspect.signature(described).parameters.items()}
