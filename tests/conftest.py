@@ -54,6 +54,7 @@ LONG = {
     "test_checked_examples.py": 60, "test_docker_lifecycle.py": 60, "test_faults.py": 60, "test_odd_trees.py": 30,
     "test_snippets.py": 25, "test_examples.py": 20, "test_ray.py": 20, "test_docker_hostile.py": 18, "test_runs.py": 15,
     "test_parallel.py": 14, "test_soak.py": 14, "test_docker.py": 10, "test_wheel.py": 10, "test_hangs.py": 8,
+    "test_evaluator_runs.py": 4,
 }  # fmt: skip
 """Seconds of a test that evaluates, roughly, in files where it is not the usual. Only the order follows from them."""
 

@@ -26,6 +26,7 @@ from slop_code import (
     read_lines,
     read_runs,
 )
+from slop_code.evaluation.evaluator.submission_source import EXPECTED
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 
 LARDER = Path(__file__).resolve().parents[1] / "examples/problems/larder"
@@ -38,7 +39,9 @@ DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/
         ({"checkpoint": 2.5}, "checkpoint: expected the number or the name of a checkpoint, found 2.5 (float)"),
         ({"checkpoint": True}, "checkpoint: expected the number or the name of a checkpoint, found True (bool)"),
         ({"checkpoint": 9}, "larder: no checkpoint '9'; there are checkpoint_1, checkpoint_2, checkpoint_3"),
-        ({"submission": None}, "submission: expected the path of the submission's folder, found None (NoneType)"),
+        ({"submission": None}, f"submission: expected {EXPECTED}, found None (NoneType)"),
+        ({"submission": 5}, f"submission: expected {EXPECTED}, found 5 (int)"),
+        ({"submission": ["main.py"]}, f"submission: expected {EXPECTED}, found ['main.py'] (list)"),
         ({"problem": 1}, "problem: expected a path, a name or a ProblemConfig, found 1 (int)"),
         ({"environment": 1}, "environment: expected a name, a path or an EnvironmentSpec, found 1 (int)"),
         ({"environment": "nowhere"}, "nowhere: no such environment; shipped are "),
@@ -46,8 +49,8 @@ DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/
         ({"policy": "core =="}, "policy, column 8: expected a group or a number, found the end"),
         ({"policy": 1}, "policy: expected the name of a policy or an expression, found 1 (int)"),
         ({"checkpoint": 10**5000}, "checkpoint: expected the number or the name of a checkpoint, found a value that"),
-        ({"submission": "a\0"}, "submission: expected the path of the submission's folder, without a NUL character"),
-        ({"submission": "\ud800"}, "submission: expected the path of the submission's folder, in characters that can"),
+        ({"submission": "a\0"}, f"submission: expected {EXPECTED}, without a NUL character"),
+        ({"submission": "\ud800"}, f"submission: expected {EXPECTED}, in characters that can"),
         ({"output": "a\0"}, "output: expected the path of a folder, or None, without a NUL character, found 'a\\x00'"),
         ({"output": Path("\udc00")}, "output: expected the path of a folder, or None, in characters that can be"),
         ({"problem": "a\0"}, "problem: expected the path or the name of a problem, without a NUL character"),

@@ -80,6 +80,7 @@ def runner(problem, environment_spec, submission, cache) -> PytestRunner:
     ("module", "names"),
     [
         (slop_code, "CheckpointConfig CheckpointFacts CheckpointLine ConfigError CorrectnessResults EnvironmentSpec "
+                    "EvaluationCancelledError EvaluatorOutcome EvaluatorRequest Evaluator "
                     "GroupType InfrastructureError PassPolicy Policy ProblemConfig ResultError Retries RunControl "
                     "RunResults RunSummary Shard SlopCodeError StoredCheckpoint Submission SubmissionError "
                     "SubmissionOutcome TestResult UsageError __version__ evaluate evaluate_async evaluate_run "
@@ -170,10 +171,20 @@ def test_functions_begin_with_the_published_parameters(function, first):
     [
         (slop_code.evaluate, slop_code.evaluate_async),
         (slop_code.evaluate_run, slop_code.evaluate_run_async),
+        (slop_code.Evaluator.evaluate, slop_code.Evaluator.evaluate_async),
     ],
 )
 def test_asynchronous_functions_have_the_same_parameters(function, asynchronous):
     assert inspect.signature(asynchronous).parameters == inspect.signature(function).parameters
+
+
+def test_an_evaluator_and_its_requests_take_what_evaluate_takes():
+    published = list(inspect.signature(slop_code.evaluate).parameters.values())
+    for callable_ in (slop_code.Evaluator.evaluate, slop_code.EvaluatorRequest):
+        own = [each for name, each in inspect.signature(callable_).parameters.items() if name != "self"]
+        assert [(each.name, each.kind, each.default) for each in own] == [
+            (each.name, each.kind, each.default) for each in published
+        ]
 
 
 @pytest.mark.parametrize("function", [PytestRunner.run, run_checkpoint_pytest])

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
         ProblemConfig,
         TestResult,
     )
+    from slop_code.evaluation.evaluator.evaluator import Evaluator
+    from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
     from slop_code.evaluation.policy import Policy, parse_policy
     from slop_code.execution import EnvironmentSpec
+    from slop_code.execution.cancellation import EvaluationCancelledError
     from slop_code.runs import (
         CheckpointFacts,
         CheckpointLine,
@@ -52,6 +55,10 @@ __all__ = [
     "ConfigError",
     "CorrectnessResults",
     "EnvironmentSpec",
+    "EvaluationCancelledError",
+    "Evaluator",
+    "EvaluatorOutcome",
+    "EvaluatorRequest",
     "GroupType",
     "InfrastructureError",
     "PassPolicy",
@@ -90,6 +97,10 @@ _MODULES = {
     "ConfigError": "slop_code.errors",
     "CorrectnessResults": "slop_code.evaluation",
     "EnvironmentSpec": "slop_code.execution",
+    "EvaluationCancelledError": "slop_code.execution.cancellation",
+    "Evaluator": "slop_code.evaluation.evaluator.evaluator",
+    "EvaluatorOutcome": "slop_code.evaluation.evaluator.evaluator_records",
+    "EvaluatorRequest": "slop_code.evaluation.evaluator.evaluator_records",
     "GroupType": "slop_code.evaluation",
     "InfrastructureError": "slop_code.errors",
     "PassPolicy": "slop_code.evaluation",

@@ -1,11 +1,16 @@
-"""Checks of the arguments of public functions: each raises a UsageError that says what is expected."""
+"""Arguments of public functions: checks, each of which raises a UsageError that says what is expected."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from slop_code.errors import UsageError
+
+Options = ParamSpec("Options")
+Value = TypeVar("Value")
 
 MAX_SHOWN = 200
 MAX_NAME = 255
@@ -53,6 +58,17 @@ def check_command_words(name: str, value: object, expected: str) -> list[str]:
     for word in words:
         _check_text(name, word, expected, "strict")
     return words
+
+
+def same_parameters(
+    function: Callable[Options, object],
+) -> Callable[[Callable[..., Value]], Callable[Options, Value]]:
+    """For type checkers and `help`, the decorated function has the parameters of `function`."""
+
+    def decorate(decorated: Callable[..., Value]) -> Callable[Options, Value]:
+        return functools.wraps(function, assigned=(), updated=())(decorated)
+
+    return decorate
 
 
 def wrong_argument(name: str, value: object, expected: str) -> UsageError:

@@ -6,29 +6,26 @@ import asyncio
 import contextlib
 import functools
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from slop_code._arguments import check_optional_path, check_path, check_type
-from slop_code.evaluation.command import check_pytest_args
-from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.policy import PassPolicy, as_policy
-from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
-from slop_code.evaluation.pytest_runner import PytestRunner
+from slop_code._arguments import check_optional_path, check_path
+from slop_code.evaluation.evaluator.evaluator import Evaluator
+from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.problem.problem_lookup import find_problem
 from slop_code.evaluation.report import RESULT_FILE
-from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cancellation import CancelToken, cancel_scope
-from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.environment import load_environment as load_named_environment
 from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
+    from pathlib import Path
 
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.evaluator.submission_source import SubmissionSource
     from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
-
-FOREIGN_STEP = "give another folder, or replace=True to rename it and go on"
+    from slop_code.execution.environment import EnvironmentSpec
 
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
@@ -58,7 +55,7 @@ def load_results(path: str | Path) -> CorrectnessResults:
 
 
 def evaluate(
-    submission: str | Path,
+    submission: SubmissionSource,
     problem: str | Path | ProblemConfig,
     checkpoint: int | str,
     environment: str | Path | EnvironmentSpec | None = None,
@@ -68,36 +65,27 @@ def evaluate(
     policy: Policy | str = PassPolicy.ALL_CASES,
     pytest_args: Sequence[str] = (),
 ) -> CorrectnessResults:
-    """Evaluate a submission's folder against a checkpoint, by default in the problem's own environment, else `local`.
+    """Evaluate a submission against a checkpoint, by default in the problem's own environment, else `local`.
+
+    The submission is a folder, a tar archive (bytes, a path ending in .tar, .tar.gz or .tgz, or a file that is open in
+    binary mode), or a mapping of names to contents.
 
     A failure of the submission is part of the result, never an exception. `results.passes()` answers for `policy`,
     which may be a name or an expression. With `output`, the result and its evidence are stored in that folder, where
     an infrastructure failure replaces no verdict on the same submission. An evaluation.json of another program there
     is a UsageError, or is renamed with `replace`.
     """
-    snapshot = check_path("submission", submission, "the path of the submission's folder")
-    check_type("problem", problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
-    environments = (str, Path, EnvironmentSpec, type(None))
-    check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
-    folder = check_optional_path("output", output, "the path of a folder")
-    check_type("replace", replace, (bool,), "True or False")
-    arguments = check_pytest_args(pytest_args)
-    decides = as_policy(policy)
-    config = problem if isinstance(problem, ProblemConfig) else load_problem(problem)
-    spec, given = _environment(config, environment)
-    runner = PytestRunner(config, config.checkpoint(checkpoint), spec, snapshot, output_dir=folder)
-    stored = evaluate_and_store(runner, arguments, given, foreign_step=None if replace else FOREIGN_STEP)
-    return stored.results.with_policy(decides)
-
-
-def _environment(
-    problem: ProblemConfig, environment: str | Path | EnvironmentSpec | None
-) -> tuple[EnvironmentSpec, str | None]:
-    """The environment to use, and the name or path that was given."""
-    if isinstance(environment, EnvironmentSpec):
-        return environment, None
-    given = None if environment is None else os.fspath(environment)
-    return load_environment(environment_word(problem, given)), given
+    with Evaluator(workers=1) as evaluator:
+        return evaluator.evaluate(
+            submission,
+            problem,
+            checkpoint,
+            environment,
+            output=output,
+            replace=replace,
+            policy=policy,
+            pytest_args=pytest_args,
+        )
 
 
 def _in_thread(function: Callable[Options, Value]) -> Callable[Options, Coroutine[Any, Any, Value]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from slop_code import evaluate
+from slop_code import Evaluator, EvaluatorOutcome, evaluate
 from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
 from slop_code.comparison import leaderboard as board
@@ -197,7 +197,9 @@ def test_every_state_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    "described", [evaluate, evaluate_run, Submission, Retries, Shard], ids=lambda described: described.__name__
+    "described",
+    [evaluate, Evaluator, evaluate_run, Submission, Retries, Shard],
+    ids=lambda described: described.__name__,
 )
 def test_every_parameter_is_explained(described: Callable[..., object]) -> None:
     defaults = {name: default_of(value.default) for name, value in inspect.signature(described).parameters.items()}
@@ -216,6 +218,7 @@ def default_of(value: object) -> str:
 @pytest.mark.parametrize(
     ("heading", "names"),
     [
+        ("EvaluatorOutcome", list(inspect.signature(EvaluatorOutcome).parameters)),
         ("SubmissionOutcome", list(inspect.signature(SubmissionOutcome).parameters)),
         ("Source", get_args(records.OutcomeSource)),
         ("StoredCheckpoint", list(inspect.signature(StoredCheckpoint).parameters)),

@@ -11,14 +11,16 @@ import os
 import re
 import stat
 import tarfile
-from typing import IO, TYPE_CHECKING, cast
+from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]  # typeshed lacks the first
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.submission import CHUNK, walk_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from tarfile import TarFile
 
     Read = Callable[[int], bytes]
     Owner = tuple[int, int]
@@ -38,6 +40,14 @@ TYPES = {
 }  # fmt: skip
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ArchiveError(InfrastructureError):
+    """An archive that is damaged, or has what nobody should have put into it."""
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(f"the archive that was sent has {fact}")
+        self.fact = fact
 
 
 def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: tuple[str, ...] = ()) -> Iterator[bytes]:
@@ -109,12 +119,12 @@ def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_
         if tree == STATUS and not parts and content is not None:
             return _status(b"".join(content) if member.size < MAX_HEADER_SIZE else b"")
         if tree not in folders or not parts or not (member.isreg() or member.isdir()):
-            raise _refused(f"{member.name!r}, which nobody asked for")
+            raise ArchiveError(f"{member.name!r}, which nobody asked for")
         max_size -= member.size
         if max_size < 0:
-            raise _refused(f"more than {MAX_REPORTS_SIZE >> 30} GB; what do the tests write?")
-        with _opened(folders[tree], parts[:-1]) as parent, contextlib.suppress(FileExistsError):
-            _restore(member, content, parts[-1], parent, mode=0o755 if member.isdir() else 0o644)
+            raise ArchiveError(f"more than {MAX_REPORTS_SIZE >> 30} GB; what do the tests write?")
+        with open_folder(folders[tree], parts[:-1]) as parent, contextlib.suppress(FileExistsError):
+            restore_member(member, content, parts[-1], parent, mode=0o755 if member.isdir() else 0o644)
     raise EOFError
 
 
@@ -129,25 +139,31 @@ def unpack_tree(packed: IO[bytes], folder: Path) -> None:
         if not parts:
             continue
         mode = member.mode & 0o777
-        with _opened(folder, parts[:-1]) as parent:
-            _restore(member, content, parts[-1], parent, mode=0o700 if member.isdir() else mode)
+        with open_folder(folder, parts[:-1]) as parent:
+            restore_member(member, content, parts[-1], parent, mode=0o700 if member.isdir() else mode)
         if member.isdir():
             modes.append((parts, mode))
     for parts, mode in reversed(modes):
-        with _opened(folder, parts) as descriptor:
+        with open_folder(folder, parts) as descriptor:
             os.fchmod(descriptor, mode)
 
 
 @contextlib.contextmanager
-def _opened(root: Path, parts: list[str]) -> Iterator[int]:
-    """A folder below the root, reached through no link; by descriptors, as it may be deeper than a path may be long."""
+def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+    """A folder below the root, reached through no link; by descriptors, as it may be deeper than a path may be long.
+
+    `make`: folders that do not exist are made.
+    """
     descriptor = os.open(root, FOLDER_FLAGS)
     try:
         for part in parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, 0o755, dir_fd=descriptor)
             try:
                 inner = os.open(part, FOLDER_FLAGS, dir_fd=descriptor)
             except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-                raise _refused(f"something in {part!r}, which is no folder") from error
+                raise ArchiveError(f"something in {part!r}, which is no folder") from error
             os.close(descriptor)
             descriptor = inner
         yield descriptor
@@ -155,7 +171,9 @@ def _opened(root: Path, parts: list[str]) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _restore(member: tarfile.TarInfo, content: Iterator[bytes] | None, name: str, folder: int, *, mode: int) -> None:
+def restore_member(
+    member: tarfile.TarInfo, content: Iterator[bytes] | None, name: str, folder: int, *, mode: int
+) -> None:
     if content is not None:
         with os.fdopen(os.open(name, FILE_FLAGS, 0o600, dir_fd=folder), "wb") as stream:
             stream.writelines(content)
@@ -182,7 +200,7 @@ class _BoundedStream:
     def read(self, size: int) -> bytes:
         self.allowed -= size
         if self.allowed < 0:
-            raise _refused("a member whose header has no end")
+            raise ArchiveError("a member whose header has no end")
         data = self._read(size)
         self.has_ended |= len(data) < size
         return data
@@ -199,22 +217,49 @@ class _BoundedStream:
         try:
             yield
         except (tarfile.TarError, ValueError, RecursionError) as error:
-            raise EOFError if self.has_ended else _refused("no archive in it") from error
+            raise EOFError if self.has_ended else ArchiveError("no archive in it") from error
+
+
+def read_members(read: Read) -> Iterator[tuple[tarfile.TarInfo, Iterator[bytes] | None]]:
+    """Each member and, of a file, its content. The caller checks the member before it reads the content.
+
+    An archive without its end marker is an EOFError, a damaged one an ArchiveError.
+    """
+    stream = _BoundedStream(read)
+    source = cast(IO[bytes], stream)  # tarfile needs nothing but its `read`
+    with (
+        stream.damage(),
+        tarfile.open(fileobj=source, mode="r|", encoding=ENCODING, errors=ERRORS, tarinfo=_StrictMember) as tar,
+    ):
+        while (member := tar.next()) is not None:
+            cast(Any, tar).members.clear()  # it would keep every member
+            stream.allowed = member.size + MAX_HEADER_SIZE
+            yield member, stream.content(tar, member) if member.isreg() else None
+            stream.allowed = member.size + MAX_HEADER_SIZE
+
+
+class _StrictMember(tarfile.TarInfo):
+    """tarfile takes a damaged header, and the end of the file, for the end of the archive; here only its marker is."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile: TarFile) -> Self:
+        try:
+            return super().fromtarfile(tarfile)
+        except EOFHeaderError:
+            raise
+        except HeaderError as error:
+            raise ReadError(str(error)) from error
 
 
 def _members(read: Read) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, Iterator[bytes] | None]]:
     """Each member with its path in parts and, of a file, its content; hostile members are refused."""
-    stream, names = _BoundedStream(read), set[tuple[str, ...]]()
-    source = cast(IO[bytes], stream)  # tarfile needs nothing but its `read`
-    with stream.damage(), tarfile.open(fileobj=source, mode="r|", encoding=ENCODING, errors=ERRORS) as tar:
-        while (member := tar.next()) is not None:
-            parts = _checked(member)
-            if parts in names or len(names) == MAX_MEMBERS:
-                raise _refused(f"{member.name!r} twice" if parts in names else "too many files")
-            names.add(parts)
-            stream.allowed = member.size + MAX_HEADER_SIZE
-            yield parts, member, stream.content(tar, member) if member.isreg() else None
-            stream.allowed = member.size + MAX_HEADER_SIZE
+    names = set[tuple[str, ...]]()
+    for member, content in read_members(read):
+        parts = _checked(member)
+        if parts in names or len(names) == MAX_MEMBERS:
+            raise ArchiveError(f"{member.name!r} twice" if parts in names else "too many files")
+        names.add(parts)
+        yield parts, member, content
 
 
 def _checked(member: tarfile.TarInfo) -> tuple[str, ...]:
@@ -222,15 +267,15 @@ def _checked(member: tarfile.TarInfo) -> tuple[str, ...]:
     parts = tuple(member.name.split("/"))
     plain = all(part not in ("", ".", "..") and len(os.fsencode(part)) <= MAX_NAME_BYTES for part in parts)
     if not plain or "\0" in member.name + member.linkname:
-        raise _refused(f"the name {member.name!r}")
+        raise ArchiveError(f"the name {member.name!r}")
     if member.type not in TYPES.values() or member.issparse() or member.size < 0:
-        raise _refused(f"{member.name!r}, which is no file, folder, symbolic link or pipe")
+        raise ArchiveError(f"{member.name!r}, which is no file, folder, symbolic link or pipe")
     return parts
 
 
 def _status(text: bytes) -> int:
     if not re.fullmatch(rb"[0-9]{1,6}", text):
-        raise _refused("no exit status")
+        raise ArchiveError("no exit status")
     return int(text)
 
 
@@ -239,10 +284,6 @@ def _mtime(member: tarfile.TarInfo) -> int:
     text = member.pax_headers.get("mtime") or str(member.mtime)
     match = re.fullmatch(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?", text)
     if match is None:
-        raise _refused(f"{member.name!r} with a time that is none")
+        raise ArchiveError(f"{member.name!r} with a time that is none")
     nanoseconds = int(match[2]) * 10**9 + int((match[3] or "0").ljust(9, "0"))
     return -nanoseconds if match[1] else nanoseconds
-
-
-def _refused(what: str) -> InfrastructureError:
-    return InfrastructureError(f"the archive that was sent has {what}")

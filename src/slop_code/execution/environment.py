@@ -238,11 +238,16 @@ def shipped_environments() -> dict[str, str]:
 
 def load_environment(name_or_path: str | Path) -> EnvironmentSpec:
     """A shipped environment by its name, or any other by its path."""
+    return EnvironmentSpec.from_yaml(environment_file(name_or_path))
+
+
+def environment_file(name_or_path: str | Path) -> Path:
+    """The file of the environment; a UsageError where there is none."""
     shipped = _shipped()
     if file := shipped.get(os.fspath(name_or_path)):
-        return EnvironmentSpec.from_yaml(file)
+        return file
     if os.path.exists(name_or_path):
-        return EnvironmentSpec.from_yaml(name_or_path)
+        return Path(name_or_path)
     known = f"; shipped are {', '.join(sorted(shipped))}, any other is given by the path of its YAML file"
     raise UsageError(f"{name_or_path}: no such environment{did_you_mean(str(name_or_path), shipped) or known}")
 

@@ -10,7 +10,7 @@ import threading
 from pathlib import Path
 from queue import SimpleQueue
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from slop_code._arguments import (
     check_items,
@@ -18,6 +18,7 @@ from slop_code._arguments import (
     check_path,
     check_texts,
     check_type,
+    same_parameters,
     wrong_argument,
 )
 from slop_code.errors import UsageError
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 FOREIGN_STEP = "give output=, a folder for all results, or replace=True to rename these files and go on"
 
 Options = ParamSpec("Options")
-Value = TypeVar("Value")
 
 
 class BackgroundRun:
@@ -159,17 +159,6 @@ def evaluate_run(
         evaluation.conclude()
         if issues := evaluation.plan.discovered_issues:
             raise UsageError("\n".join(f"{issue.label}: {issue.reason}" for issue in issues))
-
-
-def same_parameters(
-    function: Callable[Options, object],
-) -> Callable[[Callable[..., Value]], Callable[Options, Value]]:
-    """For type checkers and `help`, the decorated function has the parameters of `function`."""
-
-    def decorate(decorated: Callable[..., Value]) -> Callable[Options, Value]:
-        return functools.wraps(function, assigned=(), updated=())(decorated)
-
-    return decorate
 
 
 @same_parameters(evaluate_run)

@@ -58,16 +58,21 @@ def find_folder(name: str, folders: Sequence[Path]) -> Path | None:
 
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of such a folder in the problems folder."""
+    return ProblemConfig.from_yaml(problem_folder(name_or_path, problems_dir))
+
+
+def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
+    """The folder of the problem; a UsageError where there is none."""
     given = Path(name_or_path)
     if "/" in name_or_path or os.path.exists(given / "config.yaml"):
         if not os.path.lexists(given):
             known = _problems_in(given.parent)
             near = did_you_mean(given.name, known) or f"; in {given.parent} {known_names(known)}"
             raise UsageError(f"{given}: no such folder{near}")
-        return ProblemConfig.from_yaml(given)
+        return given
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:
-        return ProblemConfig.from_yaml(folder)
+        return folder
     known = _problems_in(*folders)
     step = f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
     near = did_you_mean(name_or_path, known) or f": {known_names(known)}; {step}"

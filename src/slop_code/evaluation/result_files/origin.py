@@ -51,12 +51,12 @@ def make_result_folder(folder: Path) -> None:
         raise UsageError(f"{folder}: results cannot be written there: {error.strerror}") from error
 
 
-def keep_origin(folder: Path, problem: ProblemConfig, environment: str | None, snapshot: Path) -> None:
+def keep_origin(folder: Path, problem: ProblemConfig, environment: str | None, snapshot: Path | None) -> None:
     """`folder` is that of evaluation.json; `environment` is the name or the path that the user gave."""
     Origin(
         problem=str(problem.path.absolute()),
         environment=environment_reference(environment),
-        snapshot=str(snapshot.absolute()),
+        snapshot=None if snapshot is None else str(snapshot.absolute()),
     ).keep(folder)
 
 

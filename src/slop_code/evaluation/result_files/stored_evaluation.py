@@ -43,11 +43,12 @@ def evaluate_and_store(
     environment: str | None = None,
     *,
     foreign_step: str | None = OTHER_FOLDER,
+    temporary: bool = False,
 ) -> StoredEvaluation:
     """Runs the tests; if there is an output folder, the result and its evidence are moved there at the end.
 
     `environment`: the name or the path that the user gave. `foreign_step`: see `rename_or_refuse`, for a result of
-    another program in the output folder.
+    another program in the output folder. `temporary`: the submission's folder is removed afterwards.
     """
     output = runner.output_dir
     if output is None:
@@ -71,7 +72,7 @@ def evaluate_and_store(
                 move_result(aside.output_dir, new)
     except OSError as error:
         raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}") from error
-    keep_origin(output, runner.problem, environment, runner.submission_path)
+    keep_origin(output, runner.problem, environment, None if temporary else runner.submission_path)
     return StoredEvaluation(results)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.context import tools_for
+from slop_code.evaluation.evaluator.worker_threads import WorkerThreads
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
-from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.runs.executors.worker import run_job
@@ -35,8 +34,7 @@ class ThreadExecutor:
             raise UsageError(f"address {address}: the executor threads uses this machine alone; a cluster needs ray")
         self.slots = available_cpus() if slots is None else slots
         self._cache, self._progress = cache, progress
-        self._pool = ThreadPoolExecutor(self.slots, thread_name_prefix="job")
-        self._tokens: dict[Future[JobResult], CancelToken] = {}
+        self._threads = WorkerThreads(self.slots, "job")
         self._closing = contextlib.ExitStack()
         self._results: Path | None = None
         self._lock = threading.Lock()
@@ -57,20 +55,7 @@ class ThreadExecutor:
             raise failures[0]
 
     def submit(self, request: JobRequest) -> Future[JobResult]:
-        token = CancelToken()
-        try:
-            future = self._pool.submit(self._run_job, request, token)
-        except BaseException:
-            token.cancel()  # the pool may have queued the job before it failed to start a thread
-            token.close()
-            raise
-        self._tokens[future] = token
-        future.add_done_callback(lambda ended: self._tokens.pop(ended).close())
-        return future
-
-    def _run_job(self, request: JobRequest, token: CancelToken) -> JobResult:
-        with cancel_scope(token):
-            return run_job(request, self._cache, self._new_folder, self._progress)
+        return self._threads.submit(run_job, request, self._cache, self._new_folder, self._progress)
 
     def _new_folder(self) -> Path:
         """A folder for a result, in a session folder of the cache, which is removed even after a kill."""
@@ -80,12 +65,10 @@ class ThreadExecutor:
         return Path(tempfile.mkdtemp(prefix="result", dir=self._results))
 
     def stop(self, future: Future[JobResult]) -> None:
-        """A queued job is started and ends at once: a cancelled future would have no result."""
-        if (token := self._tokens.get(future)) is not None:
-            token.cancel()
+        self._threads.cancel(future)  # a queued job is started and ends at once: it would have no result otherwise
 
     def close(self) -> None:
-        self._pool.shutdown()
+        self._threads.close()
         self._closing.close()
 
 

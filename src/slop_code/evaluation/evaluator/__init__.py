@@ -1,0 +1,1 @@
+"""Evaluator: many evaluations in one program, with what stays in memory between them."""

@@ -1,0 +1,48 @@
+"""State that stays in memory between the evaluations of an evaluator."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from slop_code._arguments import check_path
+from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.evaluator.loaded_files import LoadedFiles
+from slop_code.evaluation.problem.problem_lookup import environment_word, problem_folder
+from slop_code.execution.environment import EnvironmentSpec, environment_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONFIG = "config.yaml"
+
+
+class WarmState:
+    """Closed with its evaluator."""
+
+    def __init__(self) -> None:
+        self._problems: LoadedFiles[ProblemConfig] = LoadedFiles()
+        self._environments: LoadedFiles[EnvironmentSpec] = LoadedFiles()
+
+    def problem(self, problem: str | Path | ProblemConfig, problems_dir: Path | None) -> ProblemConfig:
+        if isinstance(problem, ProblemConfig):
+            return problem
+        check_path("problem", problem, "the path or the name of a problem")
+        folder = problem_folder(os.fspath(problem), problems_dir)
+        return self._problems.get(folder / CONFIG, lambda: ProblemConfig.from_yaml(folder))
+
+    def environment(
+        self, problem: ProblemConfig, environment: str | Path | EnvironmentSpec | None
+    ) -> tuple[EnvironmentSpec, str | None]:
+        """The environment to use, and the name or path that was given."""
+        if isinstance(environment, EnvironmentSpec):
+            return environment, None
+        if environment is not None:
+            check_path("environment", environment, "the name of an environment or the path of its file")
+        given = None if environment is None else os.fspath(environment)
+        file = environment_file(environment_word(problem, given))
+        return self._environments.get(file, lambda: EnvironmentSpec.from_yaml(file)), given
+
+    def close(self) -> None:
+        self._problems.clear()
+        self._environments.clear()
