@@ -51,7 +51,8 @@ STATE = """
             except OSError:
                 continue
             flags = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE
-            known[number] = [stat.S_IFMT(info.st_mode), re.sub(r"\\d+", "N", re.sub(r"/s\\w{8}/", "/SESSION/", target)), flags, os.get_inheritable(number)]
+            target = re.sub(r"\\d+", "N", re.sub(r"/s\\w{8}/", "/SESSION/", target))
+            known[number] = [stat.S_IFMT(info.st_mode), target, flags, os.get_inheritable(number)]
         return known
 
 
@@ -126,12 +127,12 @@ def pool():
 
 @pytest.fixture(scope="module")
 def judged(cache, need_bubblewrap, environment_spec, make_problem, make_submission, pool):
-    """`judged("collected")`: states of the judge's process, by test."""
+    """`judged["collected"]`: a result, and states of the judge's process, by test."""
     need_bubblewrap()
-    problem = make_problem({"test_checkpoint_1.py": STATE})
+    problem, other = make_problem({"test_checkpoint_1.py": STATE}), make_problem({"test_checkpoint_1.py": STATE})
     submission = make_submission({"main.py": "print()"})
 
-    def evaluate(templates=None):
+    def evaluate(problem, templates=pool):
         spec = environment_spec(sandbox="bubblewrap")
         runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=cache, templates=templates)
         results = runner.run()
@@ -142,7 +143,10 @@ def judged(cache, need_bubblewrap, environment_spec, make_problem, make_submissi
             states[test.id] = json.loads(test.failure_message.split("STATE", 1)[1].rsplit("END", 1)[0])
         return results, states
 
-    return {"cold": evaluate(), "imported": evaluate(pool), "collected": evaluate(pool), "again": evaluate(pool)}
+    cold = evaluate(problem, None)
+    first, imported = evaluate(other), evaluate(problem)
+    assert first[0].isolation["judge"] == "cold", "a single evaluation needs no template"
+    return {"cold": cold, "imported": imported, "collected": evaluate(problem), "again": evaluate(problem)}
 
 
 @pytest.mark.parametrize("kind", ["imported", "collected"])

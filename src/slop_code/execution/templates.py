@@ -44,8 +44,8 @@ MAX_MEMORY = 512 << 20
 MAX_REFUSALS = 10_000
 MAX_PACKET = 65536
 STATUS = struct.Struct("=i")
-USES_BEFORE_COLLECTING = 1
-"""Evaluations of a checkpoint before its tests are collected in a template, which takes as long as a cold judge."""
+COLD_USES = 1
+"""Evaluations before a template is started, which takes as long as a new judge: a single one does not need it."""
 
 
 class TemplateLostError(InfrastructureError):
@@ -209,7 +209,7 @@ class TemplatePool:
             slot = self._slots.setdefault(spec.key, _Slot())
             self._slots.move_to_end(spec.key)
             slot.uses += 1
-            if spec.kind == "collected" and slot.uses <= USES_BEFORE_COLLECTING:
+            if slot.uses <= COLD_USES:
                 return None
             slot.users += 1
             return slot

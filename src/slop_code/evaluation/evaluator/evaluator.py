@@ -159,7 +159,10 @@ class Evaluator:
         cache, output = self._opened_cache(), None if request.output is None else Path(request.output)
         step = None if request.replace else FOREIGN_STEP
         with submission_folder(request.submission, cache) as folder:
-            runner = PytestRunner(problem, checkpoint, environment, folder, output_dir=output, cache=cache)
+            warm = self._warm.templates
+            runner = PytestRunner(
+                problem, checkpoint, environment, folder, output_dir=output, cache=cache, templates=warm
+            )
             temporary = not is_folder(request.submission)
             stored = evaluate_and_store(runner, request.pytest_args, word, foreign_step=step, temporary=temporary)
         return stored.results.with_policy(request.policy)

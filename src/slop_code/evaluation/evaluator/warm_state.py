@@ -10,6 +10,7 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.evaluator.loaded_files import LoadedFiles
 from slop_code.evaluation.problem.problem_lookup import environment_word, problem_folder
 from slop_code.execution.environment import EnvironmentSpec, environment_file
+from slop_code.execution.templates import TemplatePool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +24,7 @@ class WarmState:
     def __init__(self) -> None:
         self._problems: LoadedFiles[ProblemConfig] = LoadedFiles()
         self._environments: LoadedFiles[EnvironmentSpec] = LoadedFiles()
+        self.templates = TemplatePool()
 
     def problem(self, problem: str | Path | ProblemConfig, problems_dir: Path | None) -> ProblemConfig:
         if isinstance(problem, ProblemConfig):
@@ -46,3 +48,4 @@ class WarmState:
     def close(self) -> None:
         self._problems.clear()
         self._environments.clear()
+        self.templates.close()

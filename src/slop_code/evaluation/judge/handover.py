@@ -2,8 +2,8 @@
 
 It writes two kinds of lines to the stream:
 
-- `loaded`, where tests are only collected: `files` of the tests folder that pytest has loaded, and `import_roots`, its folders
-  that are in `sys.path`.
+- `loaded`, where tests are only collected: `files` of the tests folder that pytest has loaded, and `import_roots`, its
+  folders that are in `sys.path`.
 - `refused`, after each test in which the launcher did not hand over a path: `nodeid`, and `paths` with the reasons.
 
 All paths are relative to the tests folder.

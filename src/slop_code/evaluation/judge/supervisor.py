@@ -26,6 +26,7 @@ KEYS = {"boxes", "argv", "cwd", "environment", "settings", "filter", "file_size"
 STATUS = struct.Struct("=i")
 HOLD = "{hold}"
 MAX_REQUEST = 64 << 20
+GROUP_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 FAILED = 125
 """Exit status of a judge that could not be set up; no exit status of pytest."""
 
@@ -40,6 +41,7 @@ def supervise(template: int, descriptors: Sequence[int], kept: frozenset[int]) -
     supervisor = Supervisor(template, log, lifeline)
     try:
         privileges.die_with_parent(template)
+        os.setsid()  # not in the judge, which would be the leader of its session then; a cold judge is not
         request = _read_request(memory)
         result = supervisor.run(request)
         if result is None:
@@ -77,7 +79,7 @@ class Supervisor:
         """The exit status of the evaluation; None in the judge."""
         if request["boxes"] is None:
             privileges.adopt_orphans()
-            judge = self.fork()
+            judge = self.fork_judge()
             if judge == 0:
                 privileges.die_with_parent(os.getppid())
                 return None
@@ -92,7 +94,7 @@ class Supervisor:
         if len(namespaces) == len(NAMESPACES):  # otherwise the boxes have failed, and their status says how
             privileges.enter_namespaces(namespaces, NAMESPACES)
             privileges.die_with_parent(self.template)  # which entering a user namespace has cleared
-            judge = self.fork()
+            judge = self.fork_judge()
             if judge == 0:
                 return None
             if self.wait_for(self.children[judge], self.children[boxes]) == self.children[judge]:
@@ -109,6 +111,17 @@ class Supervisor:
         else:
             self.children[pid] = os.pidfd_open(pid)
         return pid
+
+    def fork_judge(self) -> int:
+        """A signal of a test to its own process group reaches this process, too, and must not end it."""
+        before = {number: signal.getsignal(number) for number in GROUP_SIGNALS}
+        for number in GROUP_SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        judge = self.fork()
+        if judge == 0:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return judge
 
     def start_boxes(self, argv: Sequence[str], hold: socket.socket) -> int:
         pid = self.fork()
@@ -180,7 +193,6 @@ def kill_orphans() -> None:
 def _become_judge(request: dict[str, Any], log: int, kept: frozenset[int]) -> None:
     """Every step before the first line of a test runs: the process is then what a cold judge is."""
     try:
-        os.setsid()  # signals to the group of the template, and its terminal, are nothing to a judge
         close_descriptors({0, 1, 2, log, *kept})
         if request["file_size"]:
             privileges.lower_file_size(request["file_size"])

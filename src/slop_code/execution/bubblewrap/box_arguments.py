@@ -187,7 +187,9 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     layer = ["--overlay-src", "/box/uvcache", "--tmp-overlay", f"{JUDGE}/uv-cache"]
     uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.collecting else layer
     return [
-        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN",
+        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED,
+        # `restrict` needs them to forbid links and to empty the bounding set, and drops them.
+        "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP",
         *system_arguments(), *command_arguments("/box/commands"), *(RESOLVER if spec.network == "full" else ()),
         "--proc", "/proc", "--dev-bind", "/dev", "/dev",
         "--bind", "/box/share", "/tmp", "--tmpfs", HOME, "--bind", "/box/ws", WORKSPACE,

@@ -14,6 +14,7 @@ from slop_code.evaluation.evaluator.worker_threads import WorkerThreads
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import sandbox_for
+from slop_code.execution.templates import TemplatePool
 from slop_code.runs.executors.worker import run_job
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class ThreadExecutor:
         self._cache, self._progress = cache, progress
         self._threads = WorkerThreads(self.slots, "job")
         self._closing = contextlib.ExitStack()
+        self._templates = self._closing.enter_context(TemplatePool())
         self._results: Path | None = None
         self._lock = threading.Lock()
 
@@ -55,7 +57,7 @@ class ThreadExecutor:
             raise failures[0]
 
     def submit(self, request: JobRequest) -> Future[JobResult]:
-        return self._threads.submit(run_job, request, self._cache, self._new_folder, self._progress)
+        return self._threads.submit(run_job, request, self._cache, self._new_folder, self._progress, self._templates)
 
     def _new_folder(self) -> Path:
         """A folder for a result, in a session folder of the cache, which is removed even after a kill."""

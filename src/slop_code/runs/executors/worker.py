@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.templates import TemplatePool
     from slop_code.runs.job_records import JobRequest
 
 
 def run_job(
-    request: JobRequest, cache: Cache, new_folder: Callable[[], Path], progress: ProgressCallback = lambda _: None
+    request: JobRequest,
+    cache: Cache,
+    new_folder: Callable[[], Path],
+    progress: ProgressCallback = lambda _: None,
+    templates: TemplatePool | None = None,
 ) -> JobResult:
     """Never raises: a job without a verdict has a reason. The result is left in the folder that `new_folder` makes."""
     began = time.monotonic()
@@ -38,7 +43,7 @@ def run_job(
 
     try:
         check_cancelled()
-        return _evaluate(request, cache, new_folder(), progress)
+        return _evaluate(request, cache, new_folder(), progress, templates)
     except (EvaluationCancelledError, UsageError) as error:
         return failed(str(error), final=True)
     except InfrastructureError as error:
@@ -49,7 +54,9 @@ def run_job(
         return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
 
 
-def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: ProgressCallback) -> JobResult:
+def _evaluate(
+    request: JobRequest, cache: Cache, output: Path, progress: ProgressCallback, templates: TemplatePool | None
+) -> JobResult:
     results = PytestRunner(
         request.problem,
         request.problem.checkpoints[request.checkpoint],
@@ -63,6 +70,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         repeat_starved=request.alone,
         alone=request.alone,
         unsent=request.unsent,
+        templates=templates,
     ).run(request.pytest_args)
     repeat = [] if request.alone or results.infrastructure_failure else to_repeat(results.tests)
     update = {"attempts": list(request.attempts), "tests": _with_attempts(results.tests, request.starved)}
