@@ -22,7 +22,7 @@ PACKAGES = ("pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest_ti
             "attrs", "typing_extensions")  # fmt: skip
 """The test tools, as far as the tests need them."""
 
-FRAME = re.compile(r".*slop_code_imported_template.py.*\n(    exec.*\n)?( +\^+\n)?")
+FRAME = re.compile(r".*slop_code_imported_template.py.*\n(    exec.*\n)?( +[~^]+\n)?")
 """The outermost frame of a judge from an imported template, in tracebacks of errors that no test reports."""
 
 TIMES = re.compile(r"\b\d+(\.\d+)?(e-\d+)?s?\b|0x[0-9a-f]+")

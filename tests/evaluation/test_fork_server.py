@@ -11,6 +11,7 @@ import pytest
 
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.helper import helper_path
+from tests.marks import in_proof
 from tests.process_checks import ends
 from tests.template_client import JudgeFolder, StartedEvaluation
 
@@ -53,36 +54,35 @@ def test_packets_that_are_no_request_change_nothing(folder):
         assert folder.forked(template).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "request_text", [b"", b"{", b"[]", b'{"boxes": null}', b'{"boxes": ["/nothing"], "filter": null}']
-)
-def test_a_damaged_request_has_no_exit_status(folder, request_text):
+def test_a_damaged_request_has_no_exit_status(folder):
     with folder.imported() as template:
-        assert StartedEvaluation(template, request_text, folder.root / "log").wait() is None
-        assert "the fork server failed" in (folder.root / "log").read_text()
+        for number, text in enumerate((b"", b"{", b"[]", b'{"boxes": null}', b'{"boxes": ["/x"], "filter": null}')):
+            log = folder.root / f"log-{number}"
+            assert StartedEvaluation(template, text, log).wait() is None
+            assert "the fork server failed" in log.read_text()
         assert folder.forked(template).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"settings": {"tests": "/other"}}, "not the settings of the template: tests"),
-        ({"settings": {"limits": {"memory": 1}}}, "not the settings of the template: limits"),
-        ({"argv": ["uvx", "pytest", "-x"]}, "the arguments of pytest are not those of the template"),
-        ({"cwd": "/"}, "not the settings of the template: cwd"),
-    ],
+DIFFERENT = (
+    ({"settings": {"tests": "/other"}}, "not the settings of the template: tests"),
+    ({"settings": {"limits": {"memory": 1}}}, "not the settings of the template: limits"),
+    ({"argv": ["uvx", "pytest", "-x"]}, "the arguments of pytest are not those of the template"),
+    ({"cwd": "/"}, "not the settings of the template: cwd"),
 )
-def test_a_judge_never_goes_on_from_a_template_of_other_tests(folder, change, text):
+
+
+def test_a_judge_never_goes_on_from_a_template_of_other_tests(folder):
     with folder.collected() as template:
-        request = folder.request()
-        for key, value in change.items():
-            request[key] = {**request[key], **value} if isinstance(value, dict) else value
-        assert template.evaluate(request, folder.root / "log") == 125
-    assert text in (folder.root / "log").read_text()
+        for number, (change, text) in enumerate(DIFFERENT):
+            request, log = folder.request(), folder.root / f"log-{number}"
+            for key, value in change.items():
+                request[key] = {**request[key], **value} if isinstance(value, dict) else value
+            assert template.evaluate(request, log) == 125
+            assert text in log.read_text()
     assert not (folder.reports / "stream.jsonl").exists()
 
 
-@pytest.mark.parametrize("kind", ["imported", "collected"])
+@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
 def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, kind):
     with getattr(waiting, kind)() as template:
         evaluation, pids = started(waiting, template)
@@ -92,7 +92,7 @@ def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, k
         assert template.process.poll() is None
 
 
-@pytest.mark.parametrize("kind", ["imported", "collected"])
+@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
 def test_judges_die_with_their_template(waiting, kind):
     with getattr(waiting, kind)() as template:
         evaluation, pids = started(waiting, template)

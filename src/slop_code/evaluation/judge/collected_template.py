@@ -29,7 +29,7 @@ OUTPUT, STREAM = "slop_code_output", "slop_code_stream"
 OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
 """Settings that each judge has of its own; the others must be those of the template."""
 
-HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "array", "slop_code_fork_server", "slop_code_supervisor",
+HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "slop_code_fork_server", "slop_code_supervisor",
           "slop_code_judge_privileges", "slop_code_import_probes", "slop_code_collected_template")  # fmt: skip
 FAILED = 125
 MAX_SIZE, MAX_REASONS, MAX_REASON_SIZE = 64 << 20, 3, 1000

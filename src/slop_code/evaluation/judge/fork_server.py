@@ -91,7 +91,7 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
         supervisors -= {pid for pid in supervisors if os.waitpid(pid, os.WNOHANG)[0]}
         if not ready:
             continue
-        data, descriptors = receive(server)
+        data, descriptors = supervisor.receive(server, MAX_PACKET, 4)
         if not data:
             os._exit(0)  # supervisors die with this process
         if _is_evaluation(data) and len(descriptors) == 4:
@@ -102,19 +102,6 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
                 supervisors.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
-
-
-def receive(server: socket.socket) -> tuple[bytes, list[int]]:
-    """A packet and its descriptors, which no program inherits; none of a packet with too many."""
-    try:
-        data, descriptors, flags, _ = socket.recv_fds(server, MAX_PACKET, 4, socket.MSG_CMSG_CLOEXEC)
-    except OSError:
-        return b"", []
-    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return data, []
-    return data, descriptors
 
 
 def _is_evaluation(data: bytes) -> bool:

@@ -22,7 +22,7 @@ MAX_REASON_SIZE = 1000
 BLOCKED = ["-p", "no:cacheprovider"]
 """Arguments of every judge; pytest does not import what they turn off."""
 
-HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "array", "slop_code_fork_server", "slop_code_supervisor",
+HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "slop_code_fork_server", "slop_code_supervisor",
           "slop_code_judge_privileges", "slop_code_imported_template")  # fmt: skip
 """Modules that only the fork server needs: tests see no trace of them, and may import their own."""
 

@@ -23,7 +23,7 @@ NAMESPACES = ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")
 """In the order in which they are sent and entered: the user namespace last, since entering it ends all rights here."""
 
 KEYS = {"boxes", "argv", "cwd", "environment", "settings", "filter", "file_size"}
-STATUS = struct.Struct("=i")
+NUMBER = struct.Struct("=i")
 HOLD = "{hold}"
 MAX_REQUEST = 64 << 20
 GROUP_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
@@ -47,7 +47,7 @@ def supervise(template: int, descriptors: Sequence[int], kept: frozenset[int]) -
         if result is None:
             _become_judge(request, log, kept)
             return request, log
-        os.write(status, STATUS.pack(result))
+        os.write(status, NUMBER.pack(result))
         os._exit(0)
     except AbandonedError:
         pass
@@ -90,7 +90,7 @@ class Supervisor:
         hold, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         boxes = self.start_boxes(request["boxes"], theirs)
         ready = self.wait_for(hold.fileno(), self.children[boxes])
-        namespaces = receive_namespaces(hold) if ready == hold.fileno() else []
+        namespaces = receive(hold, NUMBER.size, len(NAMESPACES))[1] if ready == hold.fileno() else []
         if len(namespaces) == len(NAMESPACES):  # otherwise the boxes have failed, and their status says how
             privileges.enter_namespaces(namespaces, NAMESPACES)
             privileges.die_with_parent(self.template)  # which entering a user namespace has cleared
@@ -99,7 +99,7 @@ class Supervisor:
                 return None
             if self.wait_for(self.children[judge], self.children[boxes]) == self.children[judge]:
                 with contextlib.suppress(OSError):  # the boxes have just ended
-                    hold.send(STATUS.pack(self.exit_status(judge)))
+                    hold.send(NUMBER.pack(self.exit_status(judge)))
         hold.close()
         self.wait_for(self.children[boxes])
         return self.exit_status(boxes)
@@ -166,12 +166,21 @@ class Supervisor:
         kill_orphans()
 
 
-def receive_namespaces(hold: socket.socket) -> list[int]:
+def receive(connection: socket.socket, size: int, count: int) -> tuple[bytes, list[int]]:
+    """A packet and its descriptors, which no program inherits; none of a packet with more than `count`."""
     try:
-        _, descriptors, _, _ = socket.recv_fds(hold, STATUS.size, len(NAMESPACES), socket.MSG_CMSG_CLOEXEC)
+        space = socket.CMSG_SPACE(count * NUMBER.size)
+        data, messages, flags, _ = connection.recvmsg(size, space, socket.MSG_CMSG_CLOEXEC)
     except OSError:
-        return []
-    return descriptors
+        return b"", []
+    rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+    packed = b"".join(content for *kind, content in messages if tuple(kind) == rights)
+    descriptors = [value for (value,) in NUMBER.iter_unpack(packed[: len(packed) // NUMBER.size * NUMBER.size])]
+    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return data, []
+    return data, descriptors
 
 
 def kill_orphans() -> None:
