@@ -35,8 +35,8 @@ class LoadedFiles(Generic[Value]):
             if known is not None and known[0] == signature:
                 self._values.move_to_end(key)
                 return known[1]
-        value = load()
-        if signature is not None and _is_settled(signature) and signature == signature_of(file):
+        value = load()  # if the file changes meanwhile, it has another signature at the next call
+        if signature is not None and _is_settled(signature):
             with self._lock:
                 self._values[key] = signature, value
                 self._values.move_to_end(key)
