@@ -241,7 +241,7 @@ def test_a_page_of_a_real_evaluation_grows_until_its_end(evaluation, staying, vi
     expect(page.get_by_role("heading", name="checkpoint_1: ")).to_contain_text("failed")
     assert states(file) == ["evaluated", "not_evaluated", "not_evaluated"]
     expect(page.locator(".headline")).to_contain_text("0 of 3 checkpoints passed; 2 not evaluated yet")
-    expect(page.locator(".checkpoints .reason")).to_have_text(["not evaluated yet"] * 2)
+    expect(page.locator(".stacked .reason")).to_have_text(["not evaluated yet"] * 2)
     assert not grave_faults(page)
     picture(page, "evaluation")
     with letting_go(staying):

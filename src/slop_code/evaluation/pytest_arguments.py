@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +39,10 @@ ALLOWED = WITH_VALUE | frozenset({
 """All options that are passed on: they select tests openly, change what pytest prints, or end it early, which is never
 a verdict. Any other option may change what a test says, such as `--entrypoint` and `--runxfail`."""
 
+USAGE_ERROR = 4
+"""Exit code of pytest."""
+
+_WRONG_EXPRESSION = re.compile(r"ERROR: (Wrong expression passed to '-[km]': .*)")
 STEP = "select tests by node id, -k, -m or --group"
 TIME_LIMITS = frozenset({"--timeout", "--timeout-method", "--session-timeout"})
 
@@ -123,11 +128,14 @@ def _group(name: str) -> GroupType:
 
 
 def refuse_empty_selection(results: CorrectnessResults) -> None:
-    """Raises UsageError if filters left out every test. Only pytest knows, so this comes after it ran."""
+    """Raises UsageError if filters left out every test, or are no expressions. Only pytest knows, after it ran."""
+    filters = parse_pytest_args(results.provenance.pytest_args).filters
+    location = f"{results.problem_name} {results.checkpoint_name}"
     if results.selects_none:
-        filters = parse_pytest_args(results.provenance.pytest_args).filters
-        location = f"{results.problem_name} {results.checkpoint_name}"
         raise UsageError(f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}")
+    wrong = _WRONG_EXPRESSION.search(results.infrastructure_failure_reason or "") if filters else None
+    if wrong and results.pytest_exit_code == USAGE_ERROR:
+        raise UsageError(f"{location}: {escape_control(wrong[1], NAME_LIMIT)}")
 
 
 def select_part(words: Sequence[str]) -> bool:

@@ -45,6 +45,7 @@ slop.live = (() => {
 
   const main = () => document.getElementById("main");
   const PARTS = "details, .scroll";
+  const KEPT = "#top details, #main details, #main .scroll";
   const MAX_NAME = 200; // characters, as a browser keeps little in the history
   const AROUND = `${PARTS}, .kind, .card, tr, tbody`;
 
@@ -65,7 +66,7 @@ slop.live = (() => {
     return JSON.stringify(names);
   }
 
-  const parts = () => [...main().querySelectorAll(PARTS)].map((element) => ({ element, key: keyOf(element) }));
+  const parts = () => [...document.querySelectorAll(KEPT)].map((element) => ({ element, key: keyOf(element) }));
   const topOf = (element) => element.getBoundingClientRect().top;
 
   const stateOf = (element) =>
