@@ -154,7 +154,7 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     show(so_far)
     try:
         if evaluation.plan.jobs:
-            run_with_progress(evaluation, control, arguments, lambda _: show(so_far))
+            run_with_progress(evaluation, control, arguments, lambda _: show(so_far), lambda: show(so_far))
         elif evaluation.plan.up_to_date and not arguments.quiet:
             print_step(f"nothing to do: {len(evaluation.plan.up_to_date)} up to date")
     except KeyboardInterrupt:  # before the first job, or after the control was stopped

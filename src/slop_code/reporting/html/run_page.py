@@ -54,6 +54,8 @@ class LiveReport:
     """Seconds since the epoch."""
     every: float
     """Seconds until the next one at the latest."""
+    running: str = ""
+    """Checkpoints whose tests run, with counts of tests."""
 
 
 def write_report(

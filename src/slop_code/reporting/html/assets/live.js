@@ -157,6 +157,7 @@ slop.live = (() => {
   function watch(live, top) {
     const text = slop.h("p", { class: "live", role: "status", "aria-live": "off" });
     top.append(text);
+    if (live.running) top.append(slop.h("p", { class: "live" }, `Running: ${live.running}`));
     const age = () => Math.max(0, now() - live.written);
     const due = now() + wait(live, age());
     const tick = () => {
