@@ -286,6 +286,8 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
             outputs = {item.label: item.output for run in evaluation.runs for item in run.submissions}
             show_run(summary, lines, policy, ResultConsole(), checkpoint_reasons(lines, policy, outputs))
             sys.stdout.flush()
+    if arguments.output is not None:
+        print_step(f"written: {arguments.output}")
     if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]
         print_step(f"failures in detail: slop-code report {shlex.join(folders)}")
