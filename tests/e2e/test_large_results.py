@@ -26,10 +26,6 @@ def test_prints_what_it_got(run):
 
 def test_expects_a_text(run):
     assert run().stdout == "hello\\n"
-
-
-def test_expects_no_errors(run):
-    assert run().stderr == ""
 """
 GOOD = "print('hello')\n"
 FLOOD = f"""
@@ -56,7 +52,7 @@ def evaluated(make_problem, cache, need_bubblewrap, tmp_path_factory):
     folder = tmp_path_factory.mktemp("large")
     problem = make_problem(
         {"test_checkpoint_1.py": TESTS, "test_checkpoint_2.py": "def test_new(): pass"},
-        config={"name": "large", "timeout": 120},
+        config={"name": "large", "timeout": 1200},
     )
     (folder / "environment.yaml").write_text(yaml.safe_dump(ENVIRONMENT))
     done = []
@@ -80,7 +76,7 @@ def test_the_terminal_stays_small_and_says_why(evaluated):
     _, (first, second, _) = evaluated
     assert (first.returncode, second.returncode) == (0, 1), second.stderr
     assert len(second.stdout.encode()) < MAX_TERMINAL_BYTES
-    assert "NOT PASSED (all-cases): 1 of 4 tests passed" in second.stdout
+    assert "NOT PASSED (all-cases): 1 of 3 tests passed" in second.stdout
     assert "\x1b" not in second.stdout + second.stderr
 
 
@@ -89,14 +85,15 @@ def test_the_page_stays_small_and_shows_the_failure(evaluated, visit, picture):
     assert report.returncode == 0, report.stderr
     assert (folder / "report.html").stat().st_size < MAX_PAGE_BYTES
     page = visit(folder / "report.html", width=1400)
-    expect(page.get_by_role("heading", name="checkpoint_2")).to_contain_text("3 broke")
-    for name in ("test_prints_what_it_got", "test_expects_a_text", "test_expects_no_errors"):
+    expect(page.get_by_role("heading", name="checkpoint_2")).to_contain_text("2 broke")
+    for name in ("test_prints_what_it_got", "test_expects_a_text"):
         fragment = f"test_checkpoint_1.py::{name}"
         page.evaluate("(test) => slop.go({...slop.address(), test, checkpoint: 'checkpoint_2'})", fragment)
         dialog = page.get_by_role("dialog")
         expect(dialog.get_by_role("heading", level=2)).to_have_text(fragment)
         expect(dialog.get_by_role("heading", name="Code changed from checkpoint_1 to checkpoint_2")).to_be_visible()
         expect(dialog.locator(".code-diff summary").filter(has_text="main.py")).to_be_visible()
+        expect(dialog.get_by_text("1 file of the same size too large to compare")).to_be_visible()
         picture(page, name)
     assert grave_faults(page) == []
     assert page.evaluate("window.pwned") is None
