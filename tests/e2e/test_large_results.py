@@ -1,4 +1,4 @@
-"""Submissions that print 50 MB or hold files of 50 MB: the terminal and the page stay small, and show why tests broke."""
+"""Submissions with 50 MB of output and files of 50 MB: terminal and page stay small, and show why tests broke."""
 
 from __future__ import annotations
 
