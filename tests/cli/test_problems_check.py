@@ -85,7 +85,7 @@ def check(problem, capsys):
         (["--sarif", "."], "a folder; give the name of a file with --sarif"),
         (["--sarif", "pipe"], "not a regular file"),
         (["--sarif", "link"], "not a regular file"),
-        (["--sarif", "nowhere/found.sarif"], "its folder does not exist"),
+        (["--sarif", "config.yaml/found.sarif"], "config.yaml is not a folder"),
         (["-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--repeat", "0"], "expected a whole number from 1 to 1000"),
         (["--budget", "much"], "much"),

@@ -247,6 +247,38 @@ def test_the_switch_makes_it_dark(page_file, opened):
     assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") != light
 
 
+def test_a_phone_shows_both_sides_of_each_row_at_once(page_file, opened, picture):
+    page = opened(page_file, width=390)
+    for table in ("Checkpoints", "Tests that differ"):
+        region = page.get_by_role("region", name=table)
+        assert region.evaluate("box => box.scrollWidth <= box.clientWidth")
+        row = region.get_by_role("row").filter(has=page.get_by_role("cell")).first
+        shown = [row.get_by_role("cell").locator(f"xpath=self::*[@data-head='{side}']") for side in ("base", "other")]
+        boxes = [cell.bounding_box() for cell in shown]
+        assert 0 <= boxes[0]["x"] < boxes[1]["x"] < boxes[1]["x"] + boxes[1]["width"] <= 390
+        assert boxes[0]["y"] == boxes[1]["y"]
+    heights = page.locator("a, button, select, input, summary").evaluate_all(
+        "found => found.filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= 24
+    assert not scrolls_sideways(page)
+    assert grave_faults(page) == []
+    picture(page, "phone", whole=True)
+
+
+def test_the_words_are_explained_by_keyboard(page_file, opened, picture):
+    page = opened(page_file)
+    meaning = page.get_by_text("every test outside the group Regression passed")
+    assert not meaning.is_visible()
+    page.get_by_label("Theme").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    meaning.wait_for()
+    assert page.get_by_text("chance that at least one of k runs of the agent solves a checkpoint").is_visible()
+    assert grave_faults(page) == []
+    picture(page, "words")
+
+
 @pytest.mark.proof
 @pytest.mark.parametrize("view", ["overview", "detail"])
 def test_a_narrow_screen_never_scrolls_sideways(page_file, opened, picture, view):

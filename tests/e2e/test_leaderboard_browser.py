@@ -47,6 +47,8 @@ def test_the_table_fits_and_keeps_no_one_out(width, report, visit, picture):
     expect(page.get_by_role("heading", name="Agents")).to_be_visible()
     assert names(page) == BEST_FIRST
     assert not scrolls_sideways(page)
+    hidden = page.get_by_role("region", name="Agents").last.evaluate("box => box.scrollWidth - box.clientWidth")
+    assert (hidden == 0) == (width == 1400)
     assert grave_faults(page) == []
     picture(page, f"agents-{width}")
 

@@ -249,3 +249,22 @@ def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblew
     document = json.loads(done.stdout)
     assert done.returncode == 1
     assert sorted(test["status"] for test in document["tests"]) == ["failed", "passed"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("elsewhere", "no test matches -k elsewhere"),
+        ("not a test", "Wrong expression passed to '-k': not a test: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["problems run", "eval-snapshot"])
+def test_a_selection_of_no_test_is_wrong_use(problem, cache, need_bubblewrap, tmp_path, command, expression, message):
+    words = [str(problem), "-c", "1"]
+    if command == "eval-snapshot":
+        words = [str(problem / "solutions/checkpoint_1"), "-p", *words, "-o", str(tmp_path / "out")]
+    argv = [SLOP_CODE, *command.split(), *words, "-k", expression]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob("out/*"))

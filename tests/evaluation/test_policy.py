@@ -1,6 +1,15 @@
 import pytest
 
-from slop_code.evaluation.policy import PassPolicy, RatePolicy, parse_policy, pass_rate, passes
+from slop_code.evaluation.groups import GroupType
+from slop_code.evaluation.policy import (
+    PassPolicy,
+    RatePolicy,
+    named_meanings,
+    parse_policy,
+    pass_rate,
+    passes,
+    policy_meaning,
+)
 from tests.factories import counts
 
 ALL = set(PassPolicy)
@@ -74,3 +83,15 @@ def test_a_checkpoint_is_solved_where_the_rate_is_one(passed, total, rates):
 @pytest.mark.parametrize("name", ["strict", "isolated", "core"])
 def test_the_names_of_rates_are_policies(name):
     assert parse_policy(f" {name} ") is RatePolicy(name)
+
+
+@pytest.mark.parametrize("policy", [*PassPolicy, *RatePolicy])
+def test_the_meaning_of_a_policy_is_its_condition(policy):
+    """One failed test in each group in turn."""
+    words = policy_meaning(policy)
+    counted = {GroupType.CORE} if "Core" in words else {group for group in GroupType if f"group {group}" not in words}
+    for group in GroupType:
+        total = counts(2, 2, 2, 2)
+        lacking = {**total, group: 1}
+        assert passes(policy, lacking, total, False) is (group not in counted or words.startswith("at least one"))
+    assert any(policy in names.split(", ") and meaning == words for names, meaning in named_meanings())

@@ -29,13 +29,13 @@ ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "TestB" in name else ()) f
         ([], PytestArguments()),
         (["-l", "--tb=short", "-vv"], PytestArguments(("-l", "--tb=short", "-vv"))),
         (["--tb", "short", "-p", WATCH], PytestArguments(("--tb", "short", "-p", WATCH))),
-        (["-k", "a or b"], PytestArguments(("-k", "a or b"), filtered=True)),
-        (["-ka"], PytestArguments(("-ka",), filtered=True)),
-        (["-vka"], PytestArguments(("-vka",), filtered=True)),
-        (["-xm", "slow"], PytestArguments(("-xm", "slow"), filtered=True)),
-        (["-m", "not slow"], PytestArguments(("-m", "not slow"), filtered=True)),
-        (["--deselect=a.py::t"], PytestArguments(("--deselect=a.py::t",), filtered=True)),
-        (["--deselect", "a.py::t"], PytestArguments(("--deselect", "a.py::t"), filtered=True)),
+        (["-k", "a or b"], PytestArguments(("-k", "a or b"), filters=("-k", "a or b"))),
+        (["-ka"], PytestArguments(("-ka",), filters=("-ka",))),
+        (["-vka"], PytestArguments(("-vka",), filters=("-vka",))),
+        (["-xm", "slow"], PytestArguments(("-xm", "slow"), filters=("-xm", "slow"))),
+        (["-m", "not slow"], PytestArguments(("-m", "not slow"), filters=("-m", "not slow"))),
+        (["--deselect=a.py::t"], PytestArguments(("--deselect=a.py::t",), filters=("--deselect=a.py::t",))),
+        (["--deselect", "a.py::t"], PytestArguments(("--deselect", "a.py::t"), filters=("--deselect", "a.py::t"))),
         (["--group", "Core", "--group=error"], PytestArguments((), (), (GroupType.CORE, GroupType.ERROR))),
         (["a.py::test_x[1-2]", "-x"], PytestArguments(("-x",), ("a.py::test_x[1-2]",))),
         (["tests/a.py", ".evaluation_tests/b.py::t", "sub/"], PytestArguments((), ("a.py", "b.py::t", "sub"))),
@@ -44,7 +44,7 @@ ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "TestB" in name else ()) f
 )
 def test_options_and_selection_are_told_apart(words, parsed):
     assert parse_pytest_args(words) == parsed
-    assert select_part(words) == parsed.select == bool(parsed.tests or parsed.groups or parsed.filtered)
+    assert select_part(words) == parsed.select == bool(parsed.tests or parsed.groups or parsed.filters)
     assert options_of(words) == list(parsed.options)
 
 

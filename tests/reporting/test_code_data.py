@@ -9,6 +9,7 @@ import pytest
 
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.quality.quality_record import LeftOut
+from slop_code.quality.snapshot_diff import MAX_FILE_BYTES
 from slop_code.reporting.html import run_data
 from slop_code.reporting.html.run_data import report_data
 from slop_code.runs.read_results import read_runs
@@ -82,8 +83,17 @@ def test_a_diff_is_stored_once_where_tests_broke(read):
                 }
             ],
             "left_out": 0,
+            "unknown": 0,
         }
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "notes", "unknown"), [(0, [], 1), (1, ["too large to compare"], 0)])
+def test_a_file_that_is_too_large_is_never_shown_as_unchanged(read, size, notes, unknown):
+    large = {"a": "1" * (MAX_FILE_BYTES + 1)}
+    _, diffs = read([PASSES, BREAKS], [large, {"a": "2" * (MAX_FILE_BYTES + 1 + size)}])
+    assert [file["note"] for file in diffs[1]["files"]] == notes
+    assert diffs[1]["unknown"] == unknown
 
 
 def test_a_diff_is_since_the_last_verdict(read):

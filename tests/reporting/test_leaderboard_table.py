@@ -47,6 +47,10 @@ cinder-mini, thinking high: strict over 5 runs 45.0% (27.7% to 62.3% with 95%
 confidence), variance 0.0194, pass@2 53.3%, pass@5 58.3%, pass^2 36.7%, pass^5
 25.0%
 not recorded: erosion, verbosity
+strict: every test passed; isolated: every test outside the group Regression
+passed; core: every Core test passed
+pass@k: chance that at least one of k runs of the agent solves a checkpoint;
+pass^k: chance that all of k runs of the agent solve a checkpoint
 """
 HOSTILE = "=cmd|' /C calc'!A0 <b>`x`</b> [l](javascript:1) | \x1b[31mred\n## h"
 

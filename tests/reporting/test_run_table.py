@@ -61,7 +61,9 @@ def test_a_checkpoint_that_was_not_looked_at_again_keeps_its_verdict_and_has_a_r
     ]
     reasons = {lines[2].label: "exit status 1"}
     assert shown(lines, [issue], reasons=reasons)[-4:] == expected
-    assert shown(lines, [issue], reasons=reasons, terminal=True)[-4:] == expected
+    on_terminal = shown(lines, [issue], reasons=reasons, terminal=True)
+    assert [text for text in on_terminal if not text.startswith("  ")][-4:] == expected
+    assert on_terminal[-2].startswith("  strict: every test passed; isolated: every test outside the group Regression")
     assert "PASSED (not looked at again), core" in shown(lines, [issue])[1]
     many = [line(number, not_looked_at_again="held") for number in range(1, SHOWN_CHECKPOINTS + 2)]
     assert f"no verdict 0, not looked at again {len(many)}" in shown(many)[0]

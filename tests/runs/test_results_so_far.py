@@ -3,8 +3,9 @@
 import pytest
 
 from slop_code.execution.cache import Cache
+from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.results_so_far import results_so_far, stored_results
+from slop_code.runs.results_so_far import results_so_far, running_texts, stored_results
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 
@@ -56,3 +57,27 @@ def test_an_old_summary_does_not_hide_a_new_result(evaluation, world):
     assert shown(stored_results(evaluation.runs))[-1][1] == "not_evaluated"
     evaluation.conclude()
     assert shown(stored_results(evaluation.runs))[-1] == ("checkpoint_3", "evaluated", None)
+
+
+def test_the_tests_of_a_running_checkpoint_are_counted_until_it_is_finished(evaluation, world):
+    second, third = evaluation.runs[0].submissions[1:]
+
+    def run_tests(submission, **counts):
+        location = str(submission.path.resolve()), submission.problem.name, submission.checkpoint.name
+        evaluation.note_tests_done(ProgressEvent(ProgressKind.TESTS_DONE, *location, total=9, **counts))
+
+    run_tests(second)
+    run_tests(third, count=4, passed=3, failed=1)
+    assert shown(results_so_far(evaluation))[-2:] == [
+        ("checkpoint_2", "not_evaluated", "running: 9 tests"),
+        ("checkpoint_3", "not_evaluated", "running: 4 of 9 tests done, 1 failed"),
+    ]
+    texts = running_texts(results_so_far(evaluation))
+    assert [text.rpartition("/")[2] for text in texts] == [
+        "checkpoint_2 9 tests",
+        "checkpoint_3 4 of 9 tests done, 1 failed",
+    ]
+    world.finish(third)
+    evaluation.facts[third.key] = CheckpointFacts.of(world.results(third))
+    assert shown(results_so_far(evaluation))[-1] == ("checkpoint_3", "evaluated", None)
+    assert len(running_texts(results_so_far(evaluation))) == 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.stability.conditions import SPINNERS_PER_CPU, with_pairs
 from slop_code.authoring.problem_folders import SOLUTIONS, environment_for
 from slop_code.errors import UsageError
+from slop_code.evaluation.pytest_arguments import refuse_empty_selection
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import wait_for
 from slop_code.execution.concurrency import available_cpus
@@ -82,7 +83,9 @@ def run_solution(
         repeat_starved=not options.busy,
     )
     with cpu_load(SPINNERS_PER_CPU * available_cpus() if options.busy else 0):
-        return runner.run([*options.pytest_args, *(["--pdb"] if options.interactive else [])])
+        results = runner.run([*options.pytest_args, *(["--pdb"] if options.interactive else [])])
+    refuse_empty_selection(results)
+    return results
 
 
 def debugger_was_left(results: CorrectnessResults, options: RunOptions) -> bool:

@@ -154,7 +154,7 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     show(so_far)
     try:
         if evaluation.plan.jobs:
-            run_with_progress(evaluation, control, arguments, lambda _: show(so_far))
+            run_with_progress(evaluation, control, arguments, lambda _: show(so_far), lambda: show(so_far))
         elif evaluation.plan.up_to_date and not arguments.quiet:
             print_step(f"nothing to do: {len(evaluation.plan.up_to_date)} up to date")
     except KeyboardInterrupt:  # before the first job, or after the control was stopped
@@ -286,6 +286,8 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
             outputs = {item.label: item.output for run in evaluation.runs for item in run.submissions}
             show_run(summary, lines, policy, ResultConsole(), checkpoint_reasons(lines, policy, outputs))
             sys.stdout.flush()
+    if arguments.output is not None:
+        print_step(f"written: {arguments.output}")
     if status != Exit.PASSED and sys.stderr.isatty() and not arguments.json:
         folders = [str(run.folder) for run in evaluation.runs if run.folder]
         print_step(f"failures in detail: slop-code report {shlex.join(folders)}")

@@ -195,7 +195,11 @@ class _FollowedRun:
                 self._check_stop(outcome)
             if evaluation.plan.jobs and not self.control.finishing:
                 run_with_progress(
-                    evaluation, self.control, self.arguments, lambda outcome: self._finished(evaluation, outcome)
+                    evaluation,
+                    self.control,
+                    self.arguments,
+                    lambda outcome: self._finished(evaluation, outcome),
+                    lambda: self.show(partial(results_so_far, evaluation)),
                 )
             status: int = Exit.PASSED
             if last:

@@ -26,8 +26,9 @@ def run_with_progress(
     control: RunControl,
     arguments: argparse.Namespace,
     finished: Callable[[SubmissionOutcome], None] = lambda _: None,
+    advanced: Callable[[], None] = lambda: None,
 ) -> None:
-    """`finished` is called with each outcome, once it is shown."""
+    """`finished` is called with each outcome, once it is shown; `advanced`, by any thread, when tests are done."""
     from slop_code.reporting.progress.progress_tracker import ProgressTracker
     from slop_code.reporting.progress.run_progress import RunProgress
     from slop_code.reporting.progress.status_line import is_live
@@ -39,7 +40,13 @@ def run_with_progress(
         part = bool(evaluation.settings.pytest_args)
         tracker = ProgressTracker(plan.jobs, executor.slots, arguments.pass_policy, part=part)
         with RunProgress(tracker, len(plan.up_to_date), live=live and not stream, stream=stream) as progress:
-            steps.show, steps.tests_done = progress.step, progress.tests_done
+
+            def tests_done(event: ProgressEvent) -> None:
+                progress.tests_done(event)
+                evaluation.note_tests_done(event)
+                advanced()
+
+            steps.show, steps.tests_done = progress.step, tests_done
             with interrupts(control, progress.stopping):
                 for event in evaluation.events(executor, control):
                     if isinstance(event, JobStarted):

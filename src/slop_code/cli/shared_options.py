@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy, Policy, parse_policy
+from slop_code.evaluation.policy import PassPolicy, Policy, named_meanings, parse_policy
 from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
 from slop_code.evaluation.reports.raw_test import escape_control
 
@@ -31,13 +31,14 @@ def add_policy(
     `default`: the default as the help says it.
     """
     more = "; repeatable, the first is shown first" if repeatable else ""
+    named = "; ".join(f"{names} ({meaning})" for names, meaning in named_meanings())
     parser.add_argument(
         "--pass-policy",
         type=parsed_policy,
         action="append" if repeatable else "store",
         default=[] if repeatable else PassPolicy.ALL_CASES,
         metavar="POLICY",
-        help=f"what counts as passed: {', '.join(NAMED_POLICIES)}, "
+        help=f"what counts as passed: {named}; "
         f"or an expression such as 'core == 1 and regression >= 95%%' (default: {default}){more}",
     )
 

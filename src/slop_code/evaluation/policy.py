@@ -66,6 +66,22 @@ def as_policy(policy: Policy | str) -> Policy:
     return policy if isinstance(policy, PassPolicy | RatePolicy | Expression) else parse_policy(policy)
 
 
+def policy_meaning(policy: PassPolicy | RatePolicy) -> str:
+    """The condition of a policy in words: "every Core test passed"."""
+    quantity, groups = _RULES[policy]
+    [*left_out] = _EVERY - groups
+    tests = "Core test" if groups == _CORE else f"test outside the group {left_out[0]}" if left_out else "test"
+    return f"{'every' if quantity == 'all' else 'at least one'} {tests} passed"
+
+
+def named_meanings() -> list[tuple[str, str]]:
+    """The named policies with their conditions; those with the same condition together."""
+    names: dict[str, list[str]] = {}
+    for policy in NAMED_POLICIES:
+        names.setdefault(policy_meaning(policy), []).append(policy)
+    return [(", ".join(same), meaning) for meaning, same in names.items()]
+
+
 def passes(
     policy: Policy,
     pass_counts: Mapping[GroupType, int],

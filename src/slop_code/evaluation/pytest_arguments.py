@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from slop_code.evaluation.roster import normal_nodeid
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.roster import Roster, RosterEntry
 
 GROUP = "--group"
@@ -36,6 +39,10 @@ ALLOWED = WITH_VALUE | frozenset({
 """All options that are passed on: they select tests openly, change what pytest prints, or end it early, which is never
 a verdict. Any other option may change what a test says, such as `--entrypoint` and `--runxfail`."""
 
+USAGE_ERROR = 4
+"""Exit code of pytest."""
+
+_WRONG_EXPRESSION = re.compile(r"ERROR: (Wrong expression passed to '-[km]': .*)")
 STEP = "select tests by node id, -k, -m or --group"
 TIME_LIMITS = frozenset({"--timeout", "--timeout-method", "--session-timeout"})
 
@@ -49,13 +56,13 @@ class PytestArguments:
     """Node ids of tests, classes, files or folders."""
 
     groups: tuple[GroupType, ...] = ()
-    filtered: bool = False
-    """Whether an option lets pytest deselect tests."""
+    filters: tuple[str, ...] = ()
+    """Those of the options that let pytest deselect tests, with their values."""
 
     @property
     def select(self) -> bool:
         """Whether only a part of the tests is asked for, which is never a verdict."""
-        return bool(self.tests or self.groups or self.filtered)
+        return bool(self.tests or self.groups or self.filters)
 
 
 def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
@@ -63,7 +70,7 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
     options: list[str] = []
     tests: list[str] = []
     groups: list[GroupType] = []
-    filtered = False
+    filters: list[str] = []
     rest = iter(words)
     for word in rest:
         name, value = _split(word)
@@ -82,12 +89,13 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
             given.append(value)
         if name == "-p" and value != WATCH:
             raise _refused(word)
-        filtered |= name in FILTERS
+        if name in FILTERS:
+            filters += given
         if name == GROUP:
             groups.append(_group(value or ""))
         else:
             options += given
-    return PytestArguments(tuple(options), tuple(tests), tuple(groups), filtered)
+    return PytestArguments(tuple(options), tuple(tests), tuple(groups), tuple(filters))
 
 
 def _refused(word: str) -> UsageError:
@@ -117,6 +125,17 @@ def _group(name: str) -> GroupType:
         if group.lower() == name.lower():
             return group
     raise UsageError(f"--group {escape_control(name, NAME_LIMIT)}: no such group{near_or_known(name, GroupType)}")
+
+
+def refuse_empty_selection(results: CorrectnessResults) -> None:
+    """Raises UsageError if filters left out every test, or are no expressions. Only pytest knows, after it ran."""
+    filters = parse_pytest_args(results.provenance.pytest_args).filters
+    location = f"{results.problem_name} {results.checkpoint_name}"
+    if results.selects_none:
+        raise UsageError(f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}")
+    wrong = _WRONG_EXPRESSION.search(results.infrastructure_failure_reason or "") if filters else None
+    if wrong and results.pytest_exit_code == USAGE_ERROR:
+        raise UsageError(f"{location}: {escape_control(wrong[1], NAME_LIMIT)}")
 
 
 def select_part(words: Sequence[str]) -> bool:

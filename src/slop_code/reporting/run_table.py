@@ -25,6 +25,7 @@ from slop_code.reporting.text import (
     plural,
     rates_text,
 )
+from slop_code.reporting.word_meanings import chances_meaning, rates_meaning
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def show_run(
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-    print_lines(console, closing(summary, lines, policy, failure_reasons or {}))
+    print_lines(console, closing(summary, lines, policy, failure_reasons or {}, explain=console.is_terminal))
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
@@ -155,9 +156,14 @@ def without_verdict(totals: Totals) -> int:
 
 
 def closing(
-    summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy, failure_reasons: Mapping[str, str]
+    summary: RunSummary,
+    lines: Sequence[CheckpointLine],
+    policy: Policy,
+    failure_reasons: Mapping[str, str],
+    *,
+    explain: bool,
 ) -> Iterator[StyledLine]:
-    """The lines below the tables; the verdict is the last."""
+    """The lines below the tables; the verdict is the last. `explain`: with the meanings of the words."""
     yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
     kept = {item.label: item.reason for item in summary.not_looked_at_again}
     issues = [(issue.label, issue.reason) for issue in summary.issues if issue.label not in kept]
@@ -176,18 +182,24 @@ def closing(
     yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
     if rates := rates_text(summary.totals):
         yield rates, ""
+        if explain:
+            yield f"  {rates_meaning()}", "dim"
     if agent := agents_of(summary):
         yield f"agent: {agent}", ""
-    if summary.samples:
-        estimates = summary.samples.policies[policy]
-        for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
-            yield f"{what} over {summary.samples.runs} runs: {estimate_text(estimate)}", ""
-        for run in summary.samples.copies:
-            yield (
-                f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample",
-                "yellow",
-            )
+    yield from _samples(summary, policy, explain=explain)
     yield verdict(summary, policy)
+
+
+def _samples(summary: RunSummary, policy: Policy, *, explain: bool) -> Iterator[StyledLine]:
+    if not summary.samples:
+        return
+    estimates = summary.samples.policies[policy]
+    for what, estimate in (("checkpoints", estimates.checkpoints), ("whole problems", estimates.solved)):
+        yield f"{what} over {summary.samples.runs} runs: {estimate_text(estimate)}", ""
+    if explain:
+        yield f"  {chances_meaning()}", "dim"
+    for run in summary.samples.copies:
+        yield f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample", "yellow"
 
 
 def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:

@@ -15,12 +15,15 @@ from slop_code.runs.summary import skipped_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import SubmissionKey
     from slop_code.runs.plan import Plan
     from slop_code.runs.run_evaluation import RunEvaluation
 
 NOT_YET = "not evaluated yet"
+RUNNING = "running: "
+"""Beginning of the reason of a checkpoint whose tests run, before the counts."""
 
 
 def results_so_far(evaluation: RunEvaluation) -> list[RunResults]:
@@ -28,8 +31,25 @@ def results_so_far(evaluation: RunEvaluation) -> list[RunResults]:
 
     An earlier result of a checkpoint that is to be evaluated is left out until the new one is there.
     """
-    known, plan = dict(evaluation.facts), evaluation.plan
+    known, plan, counts = dict(evaluation.facts), evaluation.plan, dict(evaluation.tests_done)
+    for target in (target for job in plan.jobs for target in job.targets):
+        location = os.path.realpath(target.path), target.problem.name, target.checkpoint.name
+        if target.key not in known and location in counts:
+            known[target.key] = CheckpointFacts.no_verdict(RUNNING + _counts_text(counts[location]))
     return [RunResults(run.name, run.folder, lines=_lines(run, plan, known)) for run in evaluation.runs if run.folder]
+
+
+def running_texts(results: Sequence[RunResults]) -> list[str]:
+    """For each checkpoint whose tests run, its name and the counts."""
+    lines = [line for run in results for line in run.lines or ()]
+    running = [line for line in lines if line.state == "not_evaluated" and (line.reason or "").startswith(RUNNING)]
+    return [f"{line.label} {(line.reason or '').removeprefix(RUNNING)}" for line in running]
+
+
+def _counts_text(event: ProgressEvent) -> str:
+    if not event.count:  # also where the stream cannot be read before the end of the tests
+        return f"{event.total} tests"
+    return f"{event.count} of {event.total} tests done" + (f", {event.failed} failed" if event.failed else "")
 
 
 def stored_results(runs: Sequence[DiscoveredRun]) -> list[RunResults]:

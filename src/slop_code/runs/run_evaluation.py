@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.progress_events import ProgressCallback
+    from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
@@ -100,6 +100,14 @@ class RunEvaluation:
 
     facts: dict[SubmissionKey, CheckpointFacts] = field(default_factory=dict)
     """Facts of finished submissions; those of submissions that were up to date are there from the start."""
+
+    tests_done: dict[tuple[str, str, str], ProgressEvent] = field(default_factory=dict)
+    """Counts of tests while they run, as far as they are known; by the real path of the submission, problem and
+    checkpoint. For progress alone."""
+
+    def note_tests_done(self, event: ProgressEvent) -> None:
+        """Any thread may call this."""
+        self.tests_done[event.name, event.problem, event.checkpoint] = event
 
     def __post_init__(self) -> None:
         self.facts.update({submission.key: facts for submission, facts in self.plan.up_to_date})

@@ -122,8 +122,6 @@ def _validate(request: CheckRequest, arguments: argparse.Namespace) -> None:
         from slop_code.runs.folders.result_folders import check_output
 
         check_output(arguments.sarif, "--sarif")
-        if not arguments.sarif.parent.is_dir():
-            raise UsageError(f"{arguments.sarif}: its folder does not exist; create it first")
 
 
 def _effort(arguments: argparse.Namespace) -> Effort:

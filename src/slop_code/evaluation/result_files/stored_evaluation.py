@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
-from slop_code.evaluation.pytest_arguments import parse_pytest_args
+from slop_code.evaluation.pytest_arguments import parse_pytest_args, refuse_empty_selection
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
 from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
@@ -47,12 +47,15 @@ def evaluate_and_store(
 ) -> StoredEvaluation:
     """Runs the tests; if there is an output folder, the result and its evidence are moved there at the end.
 
+    Raises UsageError if the arguments select no test, and stores nothing then.
     `environment`: the name or the path that the user gave. `foreign_step`: see `rename_or_refuse`, for a result of
     another program in the output folder. `temporary`: the submission's folder is removed afterwards.
     """
     output = runner.output_dir
     if output is None:
-        return StoredEvaluation(runner.run(pytest_args))
+        results = runner.run(pytest_args)
+        refuse_empty_selection(results)
+        return StoredEvaluation(results)
     runner.check_folders_are_disjoint()
     if parse_pytest_args(pytest_args).select:
         check_replaces_no_verdict(output)
@@ -65,6 +68,7 @@ def evaluate_and_store(
         finish_replacement(output)
         with runner.cache.session_folder() as aside.output_dir:
             results = aside.run(pytest_args)
+            refuse_empty_selection(results)
             results.save(aside.output_dir / RESULT_FILE)
             if results.infrastructure_failure and _has_verdict(output, results):
                 return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))

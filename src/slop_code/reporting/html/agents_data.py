@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from slop_code.reporting.leaderboard.board_columns import BoardColumn
 
 MAX_LISTED_RUNS = 100
+LEFT_OUT = ("problems", "checkpoints")
+"""Columns that the page has no room for: where they differ, the column `missing` and the notes say so."""
 
 
 def agents_data(runs: Sequence[AgentRun], policies: Sequence[Policy]) -> dict[str, Any] | None:
@@ -25,7 +27,8 @@ def agents_data(runs: Sequence[AgentRun], policies: Sequence[Policy]) -> dict[st
     if len(runs) < 2:
         return None
     board = build_leaderboard(runs, policies)
-    columns = table_columns(board.model_copy(update={"policies": []}))
+    all_columns = table_columns(board.model_copy(update={"policies": []}))
+    columns = [column for column in all_columns if column.name not in LEFT_OUT]
     verdicts = [policy_column(policy) for policy in board.policies]
     return {
         "columns": [_column_data(column) for column in columns],

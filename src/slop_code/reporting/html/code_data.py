@@ -64,13 +64,17 @@ def quality_figures(quality: MeasuredQuality) -> FiguresWithNotes:
     return {part: measured.model_dump(include=SHOWN) for part, measured in parts.items() if measured}, notes
 
 
-def diff_data(changes: Sequence[FileChange], limit: int) -> dict[str, Any]:
-    """Files in this order, each with its diff while there are lines left of the limit."""
+def diff_data(changes: Sequence[FileChange], unread: int, limit: int) -> dict[str, Any]:
+    """Files in this order, each with its diff while there are lines left of the limit.
+
+    `unread`: files that are not read, of which those with the same size are not among the changes.
+    """
     left, files = limit, []
     for change in changes[:MAX_DIFF_FILES]:
         files.append(file_diff(change, min(left, MAX_FILE_DIFF_LINES)))
         left -= line_count(files[-1]["text"])
-    return {"files": files, "left_out": max(0, len(changes) - MAX_DIFF_FILES)}
+    unknown = unread - sum(change.is_unread for change in changes)
+    return {"files": files, "left_out": max(0, len(changes) - MAX_DIFF_FILES), "unknown": unknown}
 
 
 def file_diff(change: FileChange, limit: int) -> dict[str, Any]:
@@ -97,7 +101,7 @@ def smaller_diffs(diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield diff
     bare = [{**file, "text": "", "left_out": file["left_out"] + line_count(file["text"])} for file in diff["files"]]
     yield {**diff, "files": bare}
-    yield {"files": [], "left_out": len(bare) + diff["left_out"]}
+    yield {**diff, "files": [], "left_out": len(bare) + diff["left_out"]}
 
 
 def line_count(text: str) -> int:

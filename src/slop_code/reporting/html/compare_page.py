@@ -16,6 +16,7 @@ from slop_code.reporting.html.page_texts import TextPool, UniqueNames, name_of, 
 from slop_code.reporting.html.part_data import NO_TEXTS, smaller_versions, text_numbers
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
+from slop_code.reporting.word_meanings import page_meanings
 from slop_code.runs.run_layout import RESULT_FILE, text_of
 from slop_code.runs.scb.load_result import load_result
 
@@ -69,6 +70,7 @@ def comparison_data(
             {**_pair_data(pair), "by_policy": [_policy_data(other, other.pairs[number]) for other in compared]}
             for number, pair in enumerate(comparison.pairs)
         ],
+        "meanings": page_meanings(),
         "slop_code": comparison.slop_code,
     }, parts.packed
 

@@ -9,10 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
+from slop_code._suggestions import first_names
 from slop_code.errors import SlopCodeError
 from slop_code.reporting.html.run_page import LiveReport, write_report
 from slop_code.reporting.text import one_line
 from slop_code.runs.read_results import RunResults
+from slop_code.runs.results_so_far import running_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +26,7 @@ MIN_INTERVAL_S = 3.0
 UNCHANGED_INTERVAL_S = 30.0
 """Time after which the page is written without a change, so that its reader knows that the evaluation goes on."""
 
+SHOWN_RUNNING = 4
 MAX_WRITE_SHARE = 0.05
 """Of the time, which writing takes at most."""
 
@@ -57,6 +60,10 @@ def live_page(
         writer.write()
 
 
+def _running(results: Sequence[RunResults]) -> str:
+    return first_names([one_line(text) for text in running_texts(results)], SHOWN_RUNNING)
+
+
 class _PageWriter:
     def __init__(self, path: Path, policy: Policy, warn: Callable[[str], None], announce: Callable[[], None]) -> None:
         self.path, self.policy, self.warn, self.announce = path, policy, warn, announce
@@ -84,9 +91,10 @@ class _PageWriter:
         """`every`: seconds until the page is written again at the latest; None: this is the last time."""
         if self.read is None:
             return
-        live = None if every is None else LiveReport(time.time(), every)
         try:
-            write_report(self.read(), [self.policy], self.path, live)
+            results = self.read()
+            live = None if every is None else LiveReport(time.time(), every, _running(results))
+            write_report(results, [self.policy], self.path, live)
             if not self.announced:
                 self.announced = True
                 self.announce()

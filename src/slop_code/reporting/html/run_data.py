@@ -142,7 +142,8 @@ def run_data(
             continue
         if snapshots.broke is not None:
             files = relevant_first(snapshots.broke.files, evaluated.results)
-            diff = diff_data(files, MAX_DIFF_LINES if not parts.diffs.is_full else 0)
+            limit = MAX_DIFF_LINES if not parts.diffs.is_full else 0
+            diff = diff_data(files, snapshots.broke.unread, limit)
             parts.diffs.add(f"{part_name}/diff", smaller_diffs(diff))
         parts.texts.add(part_name, smaller_versions(part_of(evaluated, list(problem.rows), cause)))
     return {"regraded": regrades, "problems": [problem_data(problem) for problem in problems.values()]}

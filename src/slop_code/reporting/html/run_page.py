@@ -12,6 +12,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
+from slop_code.reporting.word_meanings import page_meanings
 from slop_code.runs.folders.result_folders import check_output
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class LiveReport:
     """Seconds since the epoch."""
     every: float
     """Seconds until the next one at the latest."""
+    running: str = ""
+    """Checkpoints whose tests run, with counts of tests."""
 
 
 def write_report(
@@ -61,7 +64,7 @@ def write_report(
     """Size of the page in bytes. The first policy is selected at first; the named policies are always there."""
     check_page(path)
     data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *NAMED_POLICIES])])
-    data |= {"live": asdict(live) if live else None, "slop_code": __version__}
+    data |= {"live": asdict(live) if live else None, "meanings": page_meanings(), "slop_code": __version__}
     title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
     page = render_page(title, scripts=SCRIPTS, data=data, parts=parts).encode("utf-8")
     write_atomic(path, page)

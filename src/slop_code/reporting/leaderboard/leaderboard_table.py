@@ -12,6 +12,7 @@ from slop_code.reporting.leaderboard.board_columns import table_columns
 from slop_code.reporting.leaderboard.board_notes import notes
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table, room_for_names
 from slop_code.reporting.text import NO_VALUE, one_line
+from slop_code.reporting.word_meanings import chances_meaning, rates_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +35,9 @@ def show_leaderboard(board: Leaderboard, console: Console) -> None:
         console.print()
     for text, style in notes(board):
         console.print(Text(text, style), soft_wrap=not console.is_terminal)
+    if console.is_terminal:
+        for text in [rates_meaning(), *([chances_meaning()] if board.k else [])]:
+            console.print(Text(text, "dim"))
 
 
 def plain(board: Leaderboard) -> Iterator[str]:

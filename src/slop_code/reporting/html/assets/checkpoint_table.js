@@ -98,27 +98,14 @@ slop.checkpointTable = (() => {
     return h("tbody", h("tr", { class: "problem" }, head), rows);
   }
 
-  const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
-  const HEAD_ROLES = { row: "rowheader", col: "columnheader", rowgroup: "rowheader" };
-
-  /** A narrow screen shows the cells of a row below each other, each with the head of its column. The roles are written
-      out, as a browser takes them from a table whose cells are laid out in another way. */
-  function stacked(table) {
-    const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent);
-    for (const element of [table, ...table.querySelectorAll("thead, tbody, tr, td, th")]) {
-      const tag = element.localName;
-      element.setAttribute("role", tag === "th" ? HEAD_ROLES[element.scope] : ROLES[tag]);
-      if (tag === "td" && element.colSpan === 1) element.dataset.head = heads[element.cellIndex];
-    }
-    return table;
-  }
-
   function draw(run, context) {
     const title = `Checkpoints of ${run.name}`;
     const caption = h("caption", { class: "visually-hidden" }, `${title}: tests passed of all, by group`);
-    const head = slop.tableHead(["Checkpoint", "Verdict"], [...context.groups, "Broke", "Recovered", "Time"]);
+    const heads = ["Checkpoint", "Verdict"];
+    const figures = [...context.groups, "Broke", "Recovered", "Time"];
     const bodies = run.problems.map((problem) => body(problem, run, context));
-    return slop.scrollBox(title, stacked(h("table", { class: "results checkpoints" }, caption, head, bodies)));
+    const table = h("table", { class: "results stacked" }, caption, slop.tableHead(heads, figures), bodies);
+    return slop.scrollBox(title, slop.stackable(table, [...heads, ...figures]));
   }
 
   return { draw };

@@ -44,7 +44,8 @@ slop.codeDiff = (() => {
     if (!diff) {
       return h("section", title, h("p", { class: "dim" }, "Not recorded: a snapshot is missing or cannot be read."));
     }
-    const nothing = !diff.files.length && !diff.left_out;
+    const nothing = !diff.files.length && !diff.left_out && !diff.unknown;
+    const unknown = `${plural(diff.unknown, "file")} of the same size too large to compare: may have changed, too.`;
     return h(
       "section",
       { class: "code-diff" },
@@ -53,6 +54,7 @@ slop.codeDiff = (() => {
       diff.files.length > 0 && h("p", { class: "dim signs" }, `- only at ${since}, + only at ${to}`),
       diff.files.map(file),
       diff.left_out > 0 && h("p", { class: "dim" }, `${plural(diff.left_out, "file")} left out here.`),
+      diff.unknown > 0 && h("p", { class: "dim" }, unknown),
     );
   }
 

@@ -24,7 +24,7 @@ slop.start(async (data, main, top) => {
     slop.frame({
       main,
       top,
-      version: data.slop_code,
+      data,
       settings: [data.pairs.length > 1 && slop.field("Pair", pair), slop.policyField(data)],
       searchField: () => document.getElementById("filter-text"),
     });
@@ -93,8 +93,8 @@ slop.start(async (data, main, top) => {
       const rows = own.map((checkpoint) => row(checkpoint, kinds, tested, state));
       return h("tbody", h("tr", { class: "problem" }, head), rows);
     };
-    const table = h("table", { class: "results" }, slop.tableHead(heads, figures), problems.map(body));
-    return slop.scrollBox("Checkpoints of both sides", table);
+    const table = h("table", { class: "results stacked" }, slop.tableHead(heads, figures), problems.map(body));
+    return slop.scrollBox("Checkpoints of both sides", slop.stackable(table, [...heads, ...figures]));
   }
 
   function drawView(state) {

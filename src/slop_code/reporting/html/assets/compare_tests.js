@@ -4,7 +4,7 @@
 slop.differing = (() => {
   const { h, hashOf, address } = slop;
   const CHUNK = 60;
-  const ROW_HEIGHT = 34; // pixels, as in the style sheet
+  const ROW_HEIGHTS = { table: 34, stacked: 136 }; // pixels, as in the style sheet
   const COLUMNS = 6;
   const HIDDEN = ["came", "went"]; // only counted, unless the filter asks for them
 
@@ -33,7 +33,7 @@ slop.differing = (() => {
 
   const legend = (data, pair) => {
     const item = (kind) => [slop.badge(LOOKS[kind]), ` ${meaning(kind, pair)}`];
-    return slop.legend("What the words mean", data.changes.map(item));
+    return slop.legend("What the signs mean", data.changes.map(item));
   };
 
   /** The status in one run; of several runs, how many passed. */
@@ -86,10 +86,10 @@ slop.differing = (() => {
   const linkTo = ({ name, checkpoint }) =>
     hashOf({ ...address(), of: checkpoint.problem, checkpoint: checkpoint.name, test: name });
 
-  function drawRow(test) {
+  const drawRow = (heads) => (test) => {
     const [file, id] = slop.nameParts(test.name);
     const link = h("a", { href: linkTo(test) }, h("span", { class: "dim" }, file), id);
-    return h(
+    const row = h(
       "tr",
       h("td", slop.badge(LOOKS[test.change])),
       h("th", { scope: "row", title: test.name }, link),
@@ -98,7 +98,8 @@ slop.differing = (() => {
       h("td", outcome(test.base)),
       h("td", outcome(test.other)),
     );
-  }
+    return slop.stackable(row, heads);
+  };
 
   function onKey(event) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -117,16 +118,18 @@ slop.differing = (() => {
     }
     const box = slop.scrollBox("Tests that differ");
     box.classList.add("differing");
+    const heads = ["Change", "Test", "At", "Group", pair.base, pair.other];
+    const rowHeight = ROW_HEIGHTS[matchMedia("(max-width: 40rem)").matches ? "stacked" : "table"];
     const bodies = [];
     for (let first = 0; first < rows.length; first += CHUNK) {
       const chunk = rows.slice(first, first + CHUNK);
-      const height = `${chunk.length * ROW_HEIGHT}px`;
-      const { body, draw } = slop.lazyRows(chunk, drawRow, { columns: COLUMNS, height, box });
+      const height = `${chunk.length * rowHeight}px`;
+      const { body, draw } = slop.lazyRows(chunk, drawRow(heads), { columns: COLUMNS, height, box });
       if (!first) draw();
       bodies.push(body);
     }
-    const heads = ["Change", "Test", "At", "Group", pair.base, pair.other];
-    box.append(h("table", { class: "results", onkeydown: onKey }, slop.tableHead(heads), bodies));
+    const table = h("table", { class: "results stacked", onkeydown: onKey }, slop.tableHead(heads), bodies);
+    box.append(slop.stackable(table, heads));
     return [count, box];
   }
 

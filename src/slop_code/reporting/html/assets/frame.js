@@ -33,6 +33,21 @@
     return h("thead", h("tr", heads(texts, null), heads(figures, "number")));
   };
 
+  const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
+  const HEAD_ROLES = { row: "rowheader", col: "columnheader", rowgroup: "rowheader" };
+
+  /** A narrow screen shows the cells of a row below each other, each with the head of its column: for a table of the
+      class `stacked`, or a row of it. The roles are written out, as a browser takes them from a table whose cells are
+      laid out in another way. */
+  slop.stackable = (part, heads) => {
+    for (const element of [part, ...part.querySelectorAll("thead, tbody, tr, td, th")]) {
+      const tag = element.localName;
+      element.setAttribute("role", tag === "th" ? HEAD_ROLES[element.scope] : ROLES[tag]);
+      if (tag === "td" && element.colSpan === 1) element.dataset.head = heads[element.cellIndex];
+    }
+    return part;
+  };
+
   /** A number of tests that links to them; `words` continue it for screen readers. */
   slop.countCell = (count, { look = "", symbol, href, words }) =>
     count
@@ -66,13 +81,19 @@
 
   slop.field = (text, control) => h("label", { class: "field" }, `${text} `, control);
 
+  /** The meanings of policies, groups and other words of the page, folded. */
+  const meanings = (pairs) => {
+    const meaning = ([name, text]) => h("div", h("dt", name), h("dd", text));
+    return h("details", { class: "meanings" }, h("summary", "What the words mean"), h("dl", pairs.map(meaning)));
+  };
+
   /** `searchField`: the function that returns the field for the key "/". */
-  slop.frame = ({ main, top, version, settings, nav = null, searchField }) => {
+  slop.frame = ({ main, top, data, settings, nav = null, searchField }) => {
     const skip = h("button", { type: "button", class: "skip", onclick: () => main.focus() }, "Skip to the content");
     document.body.prepend(skip);
     const controls = h("div", { class: "settings" }, settings, slop.themeSwitch());
-    top.append(...[nav, controls].filter(Boolean));
-    main.after(h("footer", `slop-code ${version}`));
+    top.append(...[nav, controls, meanings(data.meanings)].filter(Boolean));
+    main.after(h("footer", `slop-code ${data.slop_code}`));
     addEventListener("keydown", (event) => {
       const typing = event.target.closest?.("input, select, textarea, dialog");
       if (event.key !== "/" || event.ctrlKey || event.metaKey || typing) return;

@@ -45,6 +45,7 @@ slop.live = (() => {
 
   const main = () => document.getElementById("main");
   const PARTS = "details, .scroll";
+  const KEPT = "#top details, #main details, #main .scroll";
   const MAX_NAME = 200; // characters, as a browser keeps little in the history
   const AROUND = `${PARTS}, .kind, .card, tr, tbody`;
 
@@ -65,7 +66,7 @@ slop.live = (() => {
     return JSON.stringify(names);
   }
 
-  const parts = () => [...main().querySelectorAll(PARTS)].map((element) => ({ element, key: keyOf(element) }));
+  const parts = () => [...document.querySelectorAll(KEPT)].map((element) => ({ element, key: keyOf(element) }));
   const topOf = (element) => element.getBoundingClientRect().top;
 
   const stateOf = (element) =>
@@ -156,6 +157,7 @@ slop.live = (() => {
   function watch(live, top) {
     const text = slop.h("p", { class: "live", role: "status", "aria-live": "off" });
     top.append(text);
+    if (live.running) top.append(slop.h("p", { class: "live" }, `Running: ${live.running}`));
     const age = () => Math.max(0, now() - live.written);
     const due = now() + wait(live, age());
     const tick = () => {

@@ -60,7 +60,7 @@ slop.start(async (data, main, top) => {
     slop.frame({
       main,
       top,
-      version: data.slop_code,
+      data,
       nav: h("nav", { "aria-label": "Views", id: "views" }),
       settings: slop.policyField(data),
       searchField: toFilter,
