@@ -166,7 +166,7 @@ class _Scheduler:
         """A job that shares its network with others runs alone: a port can be taken only once."""
         target, slots = task.job.targets[0], self.context.executor.slots
         alone = task.alone or shared_network(target.environment) is not None
-        return slots if alone else min(target.problem.parallel, slots)
+        return slots if alone else min(target.problem.fixed_pairs, slots)
 
     def _submit(self, task: _Task, weight: int) -> None:
         target = task.job.targets[0]

@@ -58,7 +58,7 @@ def _evaluate(request: JobRequest, cache: Cache, output: Path, progress: Progres
         output_dir=output,
         cache=cache,
         progress=progress,
-        max_pairs=request.problem.parallel if request.alone else request.weight,
+        max_pairs=request.problem.fixed_pairs if request.alone else request.weight,
         hidden=request.hidden,
         repeat_starved=request.alone,
         alone=request.alone,

@@ -87,14 +87,21 @@ class ReferenceRun:
 
 
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
-    """In the order of execution, without the first run of the reference."""
+    """In the order of execution, without the first run of the reference.
+
+    The first parallel run is as in an evaluation; the others divide the tests at random, in random orders.
+    """
     numbers = range(effort.repeat)
     max_pairs = 1 if why_not_parallel(environment) else min(available_cpus(), MAX_PAIRS)
     return [
         *[AS_IS for _ in numbers],
         *[Condition(ConditionKind.ORDER, seed=seed) for seed in seeds_from(effort)],
         *[Condition(ConditionKind.BUSY) for _ in numbers],
-        *[Condition(ConditionKind.PARALLEL, pairs=2 + number % (max_pairs - 1)) for number in numbers if max_pairs > 1],
+        *[
+            Condition(ConditionKind.PARALLEL, seed=seed, pairs=2 + number % (max_pairs - 1))
+            for number, seed in enumerate([None, *seeds_from(effort)[1:]][: effort.repeat])
+            if max_pairs > 1
+        ],
     ]
 
 
@@ -113,7 +120,7 @@ def why_not_parallel(environment: EnvironmentSpec) -> str | None:
 
 def with_pairs(problem: ProblemConfig, pairs: int) -> ProblemConfig:
     """Split as config.yaml allows, and test by test where it has no `parallel`."""
-    by = problem.parallel_by if problem.parallel > 1 else "test"
+    by = "test" if problem.parallel == 1 else problem.unit
     return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
 
 

@@ -144,7 +144,7 @@ def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     problem allows parallel tests.
     """
     known = read_ledger(bench.problem)
-    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.parallel > 1 else (FLAKY, LOAD)
+    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.fixed_pairs > 1 else (FLAKY, LOAD)
     added: dict[str, Quarantined] = {}
     for finding in findings:
         test = finding.test
