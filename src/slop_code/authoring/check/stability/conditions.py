@@ -85,6 +85,9 @@ class ReferenceRun:
     alone: str | None = None
     """The test that was run without the others."""
 
+    inputs: tuple[str, str] | None = None
+    """Digests of the tests and of the configuration."""
+
 
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
     """In the order of execution, without the first run of the reference.
@@ -154,12 +157,14 @@ def run_from_results(
     if results.infrastructure_failure_reason:
         running = running_test(output) if output else None
         return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, running=running, alone=alone)
+    digests = results.provenance.digests
     return ReferenceRun(
         condition,
         {test.nodeid: test.status == "passed" for test in results.tests},
         {test.nodeid: test.duration_ms / 1000 for test in results.tests},
         {test.nodeid: test.failure_message for test in results.tests if test.failure_message},
         alone=alone,
+        inputs=(digests.tests, digests.config) if digests.tests and digests.config else None,
     )
 
 
