@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
 HORIZON = 16
 """Waiting jobs for each slot that are looked at; the share of a job among more than these is one slot anyway."""
 
-MIN_GAIN = 0.8
+TOLERANCE = 0.1
+"""Part of a slot by which a share may exceed a whole number of slots, as durations are never the same."""
+
+MIN_GAIN = 0.9
 """A job waits for slots only if it then ends within this part of the time that it takes with the free ones."""
 
 
@@ -41,7 +45,7 @@ def slots_for_next(waiting: Sequence[WaitingWork], free: int, running: Sequence[
         return 0
     seconds = _filled([work.seconds for work in waiting])
     first, total = waiting[0], sum(seconds)
-    share = round(free * seconds[0] / total) if total else 1
+    share = math.ceil(free * seconds[0] / total - TOLERANCE) if total else 1
     slots = max(1, min(share, first.max_pairs, free))
     if first.seconds is None:
         return slots
