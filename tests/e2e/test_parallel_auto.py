@@ -133,7 +133,7 @@ def test_a_changed_test_is_serial_until_the_next_proof(auto, evaluate):
 def test_a_seed_divides_the_tests_at_random(auto, cache, need_bubblewrap, environment_spec, tmp_path):
     """So that the repeated runs of a check are not all divided in the same way."""
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=True)
+    problem = auto(INDEPENDENT, proven=False).model_copy(update={"parallel": 2, "parallel_by": "test"})
     spec, divided = environment_spec(None, sandbox="bubblewrap"), []
     for seed in (None, 1, 2):
         output = tmp_path / str(seed)
