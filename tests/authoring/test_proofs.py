@@ -1,4 +1,4 @@
-"""What runs of a reference prove for `parallel: auto`, and what becomes of the file of proofs."""
+"""Proofs for `parallel: auto` from the runs of a reference, and the file that keeps them."""
 
 from __future__ import annotations
 
