@@ -55,6 +55,7 @@ def test_an_evaluation_that_did_not_run_every_test_stores_nothing(folder, keys):
         ("[1]", {}),
         ("[" * 100_000, {}),
         ('{"a": 1, "b": -1, "c": "1", "d": true, "e": null, "f": NaN, "g": Infinity}', {"a": 1.0}),
+        ('{"a": 1%s}' % ("0" * 400), {}),
         ("1" * (module.MAX_SIZE + 1), {}),
     ],
 )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded, write_atomic
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 MAX_SIZE = 4 << 20
 MAX_FILES = 1000
+MAX_SECONDS = 1e9
 
 
 def load_durations(cache: Cache, tests_digest: str) -> dict[str, float]:
@@ -55,7 +55,7 @@ def _path(cache: Cache, tests_digest: str) -> Path:
 
 
 def _is_duration(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
 def _remove_oldest(folder: Path) -> None:
