@@ -19,6 +19,7 @@ from benchmarks import (
     many_tests,
     nothing_to_do,
     one_checkpoint,
+    processors,
     reports,
     stages,
     start_up,
@@ -42,6 +43,7 @@ PARTS: dict[str, ModuleType] = {
     "f": reports,
     "g": start_up,
     "h": stages,
+    "j": processors,
 }
 
 

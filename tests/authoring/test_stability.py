@@ -172,6 +172,7 @@ def test_every_condition_is_repeated():
     assert found[:6] == [AS_IS, AS_IS, order(0), order(7), BUSY, BUSY]
     assert [one.kind for one in found[6:]] == [ConditionKind.PARALLEL] * (2 if available_cpus() > 1 else 0)
     assert all(2 <= one.pairs <= available_cpus() for one in found[6:])
+    assert [one.seed for one in found[6:]] == [None, 7][: len(found) - 6], "divided as usual, then at random"
 
 
 @pytest.mark.parametrize("keys", [{"isolation": "none"}, {"network": "full"}])
@@ -182,7 +183,13 @@ def test_one_network_leaves_out_parallel_tests_and_says_so(keys):
 
 @pytest.mark.parametrize(
     ("keys", "pairs", "expected"),
-    [("", 1, (1, "file")), ("", 3, (3, "test")), ("parallel: 8\n", 3, (3, "file"))],
+    [
+        ("", 1, (1, "file")),
+        ("", 3, (3, "test")),
+        ("parallel: 8\n", 3, (3, "file")),
+        ("parallel: auto\n", 3, (3, "test")),
+        ("parallel: auto\nparallel_by: file\n", 3, (3, "file")),
+    ],
 )
 def test_tests_are_split_as_the_author_allows(authored, keys, pairs, expected):
     folder = authored()
@@ -202,6 +209,7 @@ def test_tests_are_split_as_the_author_allows(authored, keys, pairs, expected):
         (order(7), TEST, ["--seed", "7", "-k", "test_second"]),
         (BUSY, None, ["--busy"]),
         (PARALLEL, TEST, ["--parallel", "2"]),
+        (Condition(ConditionKind.PARALLEL, 3, 2), TEST, ["--seed", "3", "--parallel", "2"]),
     ],
 )
 def test_the_command_is_one_that_the_command_line_takes(bench, condition, test, options):

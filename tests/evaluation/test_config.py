@@ -454,6 +454,7 @@ def test_a_problem_survives_its_dump_and_a_pickle(tmp_path):
         ({"difficulty": "difficulty: Hard"}, False),
         ({"extra": "unknown: 1"}, False),
         ({"parallel": "parallel: 8", "by": "parallel_by: test"}, False),
+        ({"parallel": "parallel: auto"}, False),
         ({"checkpoints": "checkpoints: {a: {}, b: {state: Verified}, c: {}}"}, False),
         ({"checkpoints": "checkpoints: {a: {}, b: {timeout: 30}, c: {}}"}, False),
         ({"checkpoints": "checkpoints: {a: {order: 5}, b: {order: 7}, c: {order: 9}}"}, False),
@@ -493,10 +494,11 @@ def test_checkpoints_have_digests_of_their_own(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("parallel: 0", "parallel: found 0, expected a number of at least 1"),
-        ("parallel: 65", "parallel: found 65, expected a number of at most 64"),
-        ("parallel: 1.5", "parallel: found 1.5, expected a whole number"),
-        ("parallel: true", "parallel: found true, expected a whole number"),
+        ("parallel: 0", "parallel: found 0, expected auto or a whole number from 1 to 64"),
+        ("parallel: 65", "parallel: found 65, expected auto or a whole number from 1 to 64"),
+        ("parallel: 1.5", "parallel: found 1.5, expected auto or a whole number from 1 to 64"),
+        ("parallel: true", "parallel: found true, expected auto or a whole number from 1 to 64"),
+        ("parallel: many", "parallel: found 'many', expected auto or a whole number from 1 to 64"),
         ("parallel_by: class", "parallel_by: found 'class', expected 'file' or 'test'"),
     ],
 )
@@ -508,6 +510,22 @@ def test_one_pair_unless_more_are_asked_for(tmp_path):
     assert (load(tmp_path).parallel, load(tmp_path).parallel_by) == (1, "file")
     asked = load(tmp_path, parallel="parallel: 64", by="parallel_by: test")
     assert (asked.parallel, asked.parallel_by) == (64, "test")
+
+
+@pytest.mark.parametrize(
+    ("lines", "fixed", "unit"),
+    [
+        ({}, 1, "file"),
+        ({"parallel": "parallel: 8"}, 8, "file"),
+        ({"parallel": "parallel: auto"}, 1, "test"),
+        ({"parallel": "parallel: auto", "by": "parallel_by: file"}, 1, "file"),
+        ({"parallel": "parallel: auto", "by": "parallel_by: test"}, 1, "test"),
+    ],
+)
+def test_auto_divides_by_test_unless_the_author_says_otherwise(tmp_path, lines, fixed, unit):
+    problem = load(tmp_path, **lines)
+    assert (problem.fixed_pairs, problem.unit) == (fixed, unit)
+    assert pickle.loads(pickle.dumps(problem)).unit == unit
 
 
 def test_models_are_frozen():

@@ -53,6 +53,28 @@ def test_pairs_are_even_whole_and_in_order(tests, by, most, groups):
     assert [entry.nodeid for entry in assigned.entries] == tests
 
 
+@pytest.mark.parametrize(
+    ("seconds", "by", "groups"),
+    [
+        ({}, "test", [["a::1", "a::3", "b::1"], ["a::2", "a::4"]]),
+        ({"a::1": 9.0}, "test", [["a::1", "a::3", "b::1"], ["a::2", "a::4"]]),
+        ({"a::1": 9.0, "a::2": 1.0}, "test", [["a::1", "b::1"], ["a::2", "a::3", "a::4"]]),
+        (
+            dict.fromkeys(["a::1", "a::2", "a::3", "a::4", "b::1"], 0.5),
+            "test",
+            [["a::1", "a::3", "b::1"], ["a::2", "a::4"]],
+        ),
+        ({"a::1": 1, "a::2": 1, "a::3": 1, "a::4": 1, "b::1": 4}, "test", [["b::1"], ["a::1", "a::2", "a::3", "a::4"]]),
+        ({"a::4": 5, "b::1": 9, "other": 99}, "file", [["a::1", "a::2", "a::3", "a::4"], ["b::1"]]),
+        ({"a::1": 0, "a::2": 0, "a::3": 0, "a::4": 0, "b::1": 0}, "test", [["a::1", "a::3", "b::1"], ["a::2", "a::4"]]),
+    ],
+    ids=["nothing known", "one known", "two known", "equal", "one long test", "whole files", "no time at all"],
+)
+def test_pairs_are_balanced_by_earlier_durations(seconds, by, groups):
+    assigned = rosters.assign_pairs(roster_of("a::1", "a::2", "a::3", "a::4", "b::1"), by, 2, seconds)
+    assert groups_of(assigned) == groups
+
+
 def test_only_the_tests_that_are_asked_for_have_a_pair():
     assigned = rosters.assign_only(roster_of("a::1", "a::2", "b::1"), {"a::2"})
     assert groups_of(assigned) == [["a::2"]]

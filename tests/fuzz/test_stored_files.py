@@ -12,12 +12,15 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from slop_code.execution.cache import Cache
+from slop_code.evaluation.problem.parallel_proof import PROOFS, ParallelProofs, is_proven, proof_digest, read_proofs
+from slop_code.evaluation.usage.test_durations import load_durations
+from slop_code.execution.cache import DURATIONS, Cache
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 from slop_code.runs.result_cache import ResultCache, limit_from
 from slop_code.runs.result_index import INDEX_FILE, ResultIndex, with_digest
+from tests.factories import problem as problem_with
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -95,6 +98,30 @@ def test_a_damaged_cache_entry_is_never_returned(folder: Path, data: st.DataObje
     found = store.get(KEY)
     assert found in (None, ARCHIVE)
     assert store.has(KEY) is (found is not None)
+
+
+DURATIONS_FILE = json.dumps({"test_a.py::test_1": 0.25, "test_a.py::test_2": 3}).encode()
+PROOFS_FILE = ParallelProofs(checkpoints={"checkpoint_1": KEY}).model_dump_json().encode()
+
+
+@fuzzed(raw=damaged(DURATIONS_FILE) | edited(json.loads(DURATIONS_FILE)).map(as_json) | st.binary(max_size=60))
+def test_durations_are_numbers_whatever_the_file_holds(folder: Path, raw: bytes) -> None:
+    cache = Cache(folder / "cache")
+    (cache.root / DURATIONS).mkdir(parents=True, exist_ok=True)
+    (cache.root / DURATIONS / KEY).write_bytes(raw)
+    found = load_durations(cache, KEY)
+    assert all(isinstance(name, str) and 0 <= seconds <= 1e9 for name, seconds in found.items())
+
+
+@fuzzed(raw=damaged(PROOFS_FILE) | edited(json.loads(PROOFS_FILE)).map(as_json) | st.binary(max_size=60))
+def test_only_an_intact_proof_proves_something(folder: Path, raw: bytes) -> None:
+    problem = problem_with().at(folder)
+    (folder / PROOFS).write_bytes(raw)
+    found = read_proofs(problem).checkpoints
+    assert all(isinstance(name, str) and isinstance(digest, str) for name, digest in found.items())
+    assert is_proven(problem, "checkpoint_1", "tests", "config") is (
+        found.get("checkpoint_1") == proof_digest("tests", "config", problem.unit)
+    )
 
 
 @fuzzed(text=odd_text, seconds=st.floats() | st.integers())

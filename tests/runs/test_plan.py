@@ -11,13 +11,15 @@ import pytest
 import yaml
 
 from slop_code.errors import UsageError
+from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
 from slop_code.evaluation.provenance import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.report import Digests
+from slop_code.evaluation.roster import MAX_PAIRS
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.plan import OVERWRITE, Shard
-from slop_code.runs.result_cache_key import NO_RESULT, duration_key, result_cache_key, stale_reason
+from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, duration_key, result_cache_key, stale_reason
 from slop_code.runs.runs_api import evaluate_run
 
 HELPERS = {
@@ -258,6 +260,45 @@ def test_longest_first_and_unknown_before_all(world):
     assert [(job.targets[0].checkpoint.name[-1], job.expected_s) for job in jobs] == [
         ("3", None), ("2", 9.0), ("4", 5.0), ("1", 1.0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "seconds", "options", "max_pairs"),
+    [
+        ({"parallel": "auto"}, None, {}, MAX_PAIRS),
+        ({"parallel": "auto"}, 9.0, {}, 9),
+        ({"parallel": "auto"}, 0.5, {}, 1),
+        ({"parallel": "auto"}, 9.0, {"remote": True}, 1),
+        ({"parallel": "auto", "parallel_by": "file"}, 9.0, {}, 1),
+        ({"parallel": 8}, 9.0, {}, 1),
+        ({}, 9.0, {}, 1),
+    ],
+    ids=["unknown", "long", "short", "remote", "proof for other units", "fixed", "one"],
+)
+def test_jobs_may_be_divided_where_a_proof_allows_it_and_it_is_worth_it(world, keys, seconds, options, max_pairs):
+    """Only the first checkpoint has a proof."""
+    world.problem(count=2, **keys)
+    world.run(snapshots={"words": ["a", "b"]})
+    first, second = world.discover()[0].submissions
+    digests = ExpectedDigests().digests(first)
+    proofs = {"checkpoint_1": proof_digest(digests.tests, digests.config, "test")}
+    ParallelProofs(checkpoints=proofs).save(proofs_path(first.problem))
+    if seconds is not None:
+        for submission in (first, second):
+            world.result_cache.save_duration(duration_key(submission), seconds)
+    jobs = {job.targets[0].checkpoint.name: job for job in world.plan(world.discover(), **options).jobs}
+    assert (jobs["checkpoint_1"].max_pairs, jobs["checkpoint_2"].max_pairs) == (max_pairs, 1)
+
+
+def test_jobs_that_share_a_network_are_not_divided(world):
+    world.problem(count=1, parallel="auto")
+    world.run(snapshots={"words": ["a"]})
+    world.write({"monday/environment.yaml": "type: local\nname: open\nisolation: none\n"})
+    [submission] = world.discover()[0].submissions
+    digests = ExpectedDigests().digests(submission)
+    proof = proof_digest(digests.tests, digests.config, "test")
+    ParallelProofs(checkpoints={"checkpoint_1": proof}).save(proofs_path(submission.problem))
+    assert [job.max_pairs for job in world.plan(world.discover()).jobs] == [1]
 
 
 def test_cached_jobs_are_marked(world):

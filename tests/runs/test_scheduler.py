@@ -184,6 +184,87 @@ def test_slots_are_kept_busy_and_never_exceeded(world, slots, parallel, together
 
 
 @pytest.mark.parametrize(
+    ("seconds", "max_pairs", "slots", "weights"),
+    [
+        ([60.0], 8, 4, [4]),
+        ([60.0], 3, 4, [3]),
+        ([60.0], 1, 4, [1]),
+        ([60.0, 60.0], 8, 4, [2, 2]),
+        ([60.0] * 6, 8, 2, [1] * 6),
+        ([60.0, 30.0], 8, 6, [4, 2]),
+        ([None, None], 8, 6, [3, 3]),
+    ],
+)
+def test_jobs_that_may_be_divided_share_the_slots(world, seconds, max_pairs, slots, weights):
+    """Those that can run together meet; nothing waits, as all of them are to take long."""
+    bench = Bench(world, snapshots="abcdef"[: len(seconds)], parallel="auto")
+    known = zip(bench.jobs, seconds, strict=True)
+    bench.jobs = [replace(job, expected_s=own, max_pairs=max_pairs) for job, own in known]
+    meeting = threading.Barrier(min(len(weights), slots))
+
+    def answer(work, stop):
+        meeting.wait(LONG_S)
+        return bench.good(work)
+
+    executor = Scripted(answer, slots)
+    events = list(bench.run_jobs(executor))
+    assert [work.weight for work in executor.works] == weights
+    assert executor.most <= slots
+    started = [event.pairs for event in events if isinstance(event, JobStarted)]
+    assert started == (weights if max_pairs > 1 else [1] * len(weights))
+
+
+def test_the_last_job_waits_for_slots_that_are_free_soon(world):
+    """Two are to end at once, so that the last one gets the slots of both."""
+    bench = Bench(world, snapshots="abc", parallel="auto")
+    bench.jobs = [
+        *[replace(job, expected_s=0.0) for job in bench.jobs[:2]],
+        replace(bench.jobs[2], expected_s=1e6, max_pairs=8),
+    ]
+    first, second = threading.Event(), threading.Event()
+
+    def answer(work, stop):
+        {"checkpoint_1": first, "checkpoint_2": second}.get(work.checkpoint, threading.Event()).wait(
+            0 if work.checkpoint == "checkpoint_3" else LONG_S
+        )
+        return bench.good(work)
+
+    executor, seen = Scripted(answer, slots=2), []
+    for event in bench.run_jobs(executor):
+        seen.append(event)
+        if [type(each) for each in seen] == [JobStarted, JobStarted]:
+            first.set()
+        if isinstance(event, SubmissionOutcome) and event.submission is bench.jobs[0].targets[0]:
+            second.set()
+    assert [(work.checkpoint, work.weight) for work in executor.works] == [
+        ("checkpoint_1", 1), ("checkpoint_2", 1), ("checkpoint_3", 2),
+    ]  # fmt: skip
+
+
+def test_a_divided_job_that_was_starved_runs_again_with_all_slots(world):
+    bench = Bench(world, snapshots="ab", parallel="auto")
+    bench.jobs = [replace(job, expected_s=60.0, max_pairs=8) for job in bench.jobs]
+    late = TestAttempt(status="failed", duration_ms=1, failure_message=None, usage=None, timeout=None)
+
+    def answer(work, stop):
+        if work.checkpoint == "checkpoint_1" and not work.starved:
+            return replace(bench.good(work), starved={"a": late})
+        return bench.good(work)
+
+    executor = Scripted(answer, slots=4)
+    events = list(bench.run_jobs(executor))
+    assert [(work.weight, work.alone) for work in executor.works] == [(2, False), (2, False), (4, True)]
+    assert [event.pairs for event in events if isinstance(event, JobStarted)] == [2, 2, 1]
+
+
+def test_durations_are_those_in_one_pair(world):
+    """A job that was divided last time is not taken for a short one."""
+    bench = Bench(world, snapshots="a", parallel="auto")
+    list(bench.run_jobs(Scripted(lambda work, _: replace(bench.good(work), serial_s=42.0))))
+    assert bench.result_cache.expected_duration(duration_key(bench.jobs[0].targets[0])) == 42.0
+
+
+@pytest.mark.parametrize(
     "keys", ["isolation: none", "network: full", "isolation: none\nlimits: {memory: 2G}"], ids=["none", "full", "more"]
 )
 def test_submissions_that_share_a_network_run_one_at_a_time(world, keys):

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PrivateAttr, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator
 
 from slop_code._arguments import check_path, check_type, wrong_argument
 from slop_code._io import digest_of
@@ -54,6 +54,16 @@ MarkerName = Annotated[str, matching(r"\w[\w.-]*", "the name of a pytest marker"
 EntryFile = Annotated[str, relative_path("a path inside the submission")]
 Unit = Literal["file", "test"]
 """The tests that run in the same pair: those of a file, or those of a top-level function or class."""
+
+AUTO: Final = "auto"
+MAX_FIXED_PAIRS = 64
+
+
+def _check_pairs(value: Any) -> Any:
+    if value == AUTO or (type(value) is int and 1 <= value <= MAX_FIXED_PAIRS):
+        return value
+    raise ValueError(f"auto or a whole number from 1 to {MAX_FIXED_PAIRS}")
+
 
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
 
@@ -121,8 +131,8 @@ class ProblemConfig(FileModel):
     markers: dict[MarkerName, MarkerConfig] = Field(default_factory=dict)
     test_dependencies: list[str] = Field(default_factory=list)
     in_process: bool = False
-    parallel: int = Field(default=1, ge=1, le=64)
-    """Maximum number of judge/subject pairs that run at a time."""
+    parallel: Annotated[int | Literal["auto"], BeforeValidator(_check_pairs)] = 1
+    """Maximum number of judge/subject pairs that run at a time; `auto`: as many as are proven safe and useful."""
 
     parallel_by: Unit = "file"
     visible: list[TestsGlob] = Field(default_factory=list)
@@ -177,6 +187,17 @@ class ProblemConfig(FileModel):
         moved = self.model_copy()
         moved._path = folder.absolute()
         return moved
+
+    @property
+    def fixed_pairs(self) -> int:
+        """The number in config.yaml; 1 with `parallel: auto`."""
+        return 1 if self.parallel == AUTO else self.parallel
+
+    @property
+    def unit(self) -> Unit:
+        """What is never split between pairs: with `parallel: auto` a test, unless config.yaml has `parallel_by`."""
+        by_default = self.parallel == AUTO and "parallel_by" not in self.model_fields_set
+        return "test" if by_default else self.parallel_by
 
     @property
     def assets(self) -> dict[str, Path]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evidence import weakest_isolation
@@ -58,6 +58,9 @@ class EvaluationState:
     repeats: list[Evidence] = field(default_factory=list)
     """Those of starved tests that ran again, alone."""
 
+    serial_reason: str | None = None
+    """Why one pair runs everything although config.yaml has `parallel: auto`."""
+
     permanent: bool = False
     """Another attempt would fail in the same way."""
 
@@ -80,7 +83,7 @@ class EvaluationState:
             infrastructure_failure_reason=graded.infrastructure_failure_reason,
             setup_failure=graded.setup_failure,
             missing_entry_file=self.context.missing_entry_file(self.submission),
-            isolation=weakest_isolation(self.evidence),
+            isolation=self._isolation(),
             deselected=graded.deselected,
             phases=self.stopwatch.phases,
             provenance=self._provenance(tree),
@@ -88,6 +91,10 @@ class EvaluationState:
             warnings=[*warnings, *refused_handovers(graded.tests)],
         )
         return results.with_failure_kind(permanent=self.permanent or results.selects_none)
+
+    def _isolation(self) -> dict[str, Any]:
+        isolation = weakest_isolation(self.evidence)
+        return {**isolation, "pairs_reason": self.serial_reason} if isolation and self.serial_reason else isolation
 
     def _provenance(self, tree: SubmissionTree | None) -> Provenance:
         digests = {

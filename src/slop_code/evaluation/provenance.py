@@ -140,7 +140,7 @@ def warnings_for(
     problem, environment = context.problem, context.environment
     warnings = [*problem.warnings, *environment.warnings, *_ignored_settings(environment)]
     shared = shared_network(environment)
-    if problem.parallel > 1 and shared:
+    if problem.fixed_pairs > 1 and shared:
         warnings.append(f"parallel is ignored: with {shared} all pairs would share one network")
     if submission is None or submission.over_limit is None:
         warnings += _entry_warnings(context, submission_path, python)

@@ -26,7 +26,7 @@ from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
-from slop_code.evaluation.roster import Roster, assign_only, assign_pairs, max_pairs_for
+from slop_code.evaluation.roster import Roster, assign_only
 from slop_code.evaluation.run_tests import (
     PytestSettings,
     keep_collection,
@@ -40,11 +40,14 @@ from slop_code.evaluation.run_tests import (
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
+from slop_code.evaluation.usage.divide_tests import DividedTests, divide_tests
 from slop_code.evaluation.usage.repeat_tests import Repeater
+from slop_code.evaluation.usage.test_durations import store_durations
 from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline
 from slop_code.execution.concurrency import start_thread
+from slop_code.execution.processor_places import processor_places
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session
@@ -130,8 +133,8 @@ class PytestRunner:
             try:
                 seconds = self.environment.timeouts.evaluation
                 late = f"the evaluation did not end within the {seconds} s of timeouts.evaluation"
-                with self.cache.shared_lock(), deadline(seconds, late):
-                    self._prepare(state)
+                with self.cache.shared_lock(), deadline(seconds, late), processor_places(self.cache) as take_places:
+                    self._prepare(state, take_places)
                     self._set_up_and_run_tests(state)
                     state.keep_inputs(self.output_dir)
             except (InfrastructureError, OSError) as error:
@@ -144,16 +147,22 @@ class PytestRunner:
             graded = self._grade(state, state.repeats)
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
         platform()
-        return state.results(graded)
+        results = state.results(graded)
+        if self.problem.parallel != 1:
+            store_durations(self.cache, results)
+        return results
 
-    def _prepare(self, state: EvaluationState) -> None:
+    def _prepare(self, state: EvaluationState, take_places: Callable[[int], int]) -> None:
         sandbox = self._context.sandbox
         state.image = sandbox.image()
         state.python = sandbox.subject_version() if self.environment.interpreter() else None
         arguments = parse_pytest_args(state.arguments)
         state.command = self._build_pytest_command(arguments.options)
         state.staged = self._stage_tests()
-        state.roster = self._assign_tests(state.staged.roster, arguments)
+        divided = self._assign_tests(state.staged, arguments, take_places)
+        state.roster, state.serial_reason = divided.roster, divided.serial_reason
+        if divided.serial_reason is not None:
+            _log.info("one pair runs all tests: %s", divided.serial_reason)
         state.stopwatch.lap("prepare")
 
     def _set_up_and_run_tests(self, state: EvaluationState) -> None:
@@ -232,7 +241,10 @@ class PytestRunner:
         names = self._get_test_files(self.checkpoint.name, self.checkpoint.include_prior_tests)
         return select(self.problem.path / "tests", list(self.problem.checkpoints), names)
 
-    def _assign_tests(self, roster: Roster, arguments: PytestArguments) -> Roster:
+    def _assign_tests(
+        self, staged: Staged, arguments: PytestArguments, take_places: Callable[[int], int]
+    ) -> DividedTests:
+        roster = staged.roster
         location = f"{self.problem.name} {self.checkpoint.name}"
         chosen = chosen_tests(roster, arguments, self._rules().group_of_entry, location)
         if self.only is not None:
@@ -241,9 +253,16 @@ class PytestRunner:
                 raise UsageError(f"{location}: {gone}; run the checkpoint again as a whole")
             chosen = list(self.only)
         if chosen is not None:
-            return assign_only(roster, frozenset(chosen))
-        pairs = max_pairs_for(self.problem, self.environment, arguments.options)
-        return assign_pairs(roster, self.problem.parallel_by, min(pairs, self.max_pairs or pairs))
+            take_places(1)
+            return DividedTests(assign_only(roster, frozenset(chosen)))
+        return divide_tests(
+            self._context,
+            staged,
+            arguments.options,
+            max_pairs=self.max_pairs,
+            seed=self.seed,
+            take_places=take_places,
+        )
 
     def check_folders_are_disjoint(self) -> None:
         """Raises UsageError if the problem, the cache or the output is in the submission, which could read it there."""

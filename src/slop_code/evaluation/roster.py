@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import re
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from slop_code.evaluation.config import ProblemConfig, Unit
     from slop_code.execution.environment import EnvironmentSpec
@@ -94,9 +95,9 @@ def _entry(item: Any) -> RosterEntry:
 
 
 def max_pairs_for(problem: ProblemConfig, spec: EnvironmentSpec, arguments: Sequence[str] = ()) -> int:
-    """The largest number of pairs that may run at a time on this machine, whatever the number of tests."""
-    single = problem.parallel == 1 or shared_network(spec) or results_may_depend_on_each_other(arguments)
-    return 1 if single else min(problem.parallel, available_cpus())
+    """The largest number of pairs on this machine that config.yaml names, whatever the number of tests."""
+    single = problem.fixed_pairs == 1 or shared_network(spec) or results_may_depend_on_each_other(arguments)
+    return 1 if single else min(problem.fixed_pairs, available_cpus())
 
 
 def shared_network(spec: EnvironmentSpec) -> str | None:
@@ -120,16 +121,24 @@ def results_may_depend_on_each_other(arguments: Sequence[str]) -> bool:
     return False
 
 
-def assign_pairs(roster: Roster, by: Unit, pairs: int) -> Roster:
-    """Assigns every test to one of at most `pairs` pairs, evenly, and keeps units together."""
-    units: dict[str, list[RosterEntry]] = {}
+def assign_pairs(roster: Roster, by: Unit, pairs: int, seconds: Mapping[str, float] | None = None) -> Roster:
+    """Assigns every test to one of at most `pairs` pairs, the longest unit first, and keeps units together.
+
+    `seconds`: expected durations by node id. A test that is not among them counts as the mean of those that are.
+    """
+    known = {entry.nodeid: seconds[entry.nodeid] for entry in roster.entries if seconds and entry.nodeid in seconds}
+    mean = sum(known.values()) / len(known) if known else 1.0
+    units: dict[str, list[str]] = {}
     for entry in roster.entries:
-        units.setdefault(unit_of(entry.nodeid, by), []).append(entry)
-    groups: list[list[RosterEntry]] = [[] for _ in range(max(1, min(pairs, len(units))))]
-    for unit in sorted(units.values(), key=len, reverse=True):
-        min(groups, key=len).extend(unit)
-    numbers = {entry.nodeid: number for number, group in enumerate(groups, start=1) for entry in group}
-    return Roster(tuple(replace(entry, pair=numbers[entry.nodeid]) for entry in roster.entries))
+        units.setdefault(unit_of(entry.nodeid, by), []).append(entry.nodeid)
+    weights = {unit: sum(known.get(nodeid, mean) for nodeid in nodeids) for unit, nodeids in units.items()}
+    loads = [(0.0, 0, number) for number in range(1, max(1, min(pairs, len(units))) + 1)]
+    numbers: dict[str, int] = {}
+    for unit in sorted(units, key=lambda unit: -weights[unit]):
+        load, count, number = heapq.heappop(loads)
+        numbers[unit] = number
+        heapq.heappush(loads, (load + weights[unit], count + len(units[unit]), number))
+    return Roster(tuple(replace(entry, pair=numbers[unit_of(entry.nodeid, by)]) for entry in roster.entries))
 
 
 def assign_only(roster: Roster, nodeids: Collection[str]) -> Roster:

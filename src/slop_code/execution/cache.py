@@ -30,6 +30,12 @@ DAMAGE_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 LOCK = ".in-use.lock"
 RUNNING = ".running.lock"
 QUIET_GATE = ".quiet.lock"
+DURATIONS = "durations"
+"""Folder of the durations of tests."""
+
+PLACES = "places"
+"""Folder of the places on processors."""
+
 POLL_S = 0.02
 
 

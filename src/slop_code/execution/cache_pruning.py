@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cache import Cache, remove_tree, remove_whole
+from slop_code.execution.cache import DURATIONS, PLACES, Cache, remove_tree, remove_whole
 from slop_code.execution.docker.engine import Engine, LabelledObject
 from slop_code.execution.docker.owners import is_left_over, remove_dead_owners, remove_left_over
 
@@ -21,8 +21,8 @@ LAST = "last"
 
 RESULTS = "results"
 KINDS = (
-    "arrivals", LAST, "layers", "probes", "pythons", "quality", RESULTS, "subjects", "support", "tests", "tools",
-    "users", "uv",
+    "arrivals", DURATIONS, LAST, "layers", PLACES, "probes", "pythons", "quality", RESULTS, "subjects", "support",
+    "tests", "tools", "users", "uv",
 )  # fmt: skip
 """Folders of the cache. They are listed because the cache folder may contain other things."""
 

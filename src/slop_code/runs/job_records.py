@@ -132,6 +132,9 @@ class JobResult:
     starved: Mapping[str, TestAttempt] = field(default_factory=dict)
     """What tests said is not believed, since the submission waited for a processor: the job is to run again, alone."""
 
+    serial_s: float | None = None
+    """Seconds that it would have taken in one pair; None: unknown."""
+
     folder: Path | None = None
     """The same files in a temporary folder of this machine, to be moved to the output of a submission."""
 
@@ -159,7 +162,10 @@ class Job:
     """Why there is no result that is up to date."""
 
     expected_s: float | None = None
-    """Duration of the last evaluation of the same checkpoint."""
+    """Duration of the last evaluation of the same checkpoint, in one pair."""
+
+    max_pairs: int = 1
+    """Pairs that its tests may be divided among, if slots are free (`parallel: auto`)."""
 
     cached: bool = False
     """The result cache has it: nothing needs to run."""
@@ -176,6 +182,8 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class JobStarted:
     job: Job
+    pairs: int = 1
+    """Pairs that its tests are divided among (`parallel: auto`), if that many processors are free."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_type, wrong_argument
 from slop_code.errors import InfrastructureError, ResultError, UsageError
+from slop_code.evaluation.config import AUTO
+from slop_code.evaluation.problem.parallel_proof import is_proven
 from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.roster import MAX_PAIRS, shared_network
+from slop_code.evaluation.usage.divide_tests import pairs_worth
 from slop_code.runs.discover import UNNAMED_RUN, issue_for
 from slop_code.runs.job_records import Job
 from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, duration_key, result_cache_key, stale_reason
@@ -108,7 +112,7 @@ def make_plan(
             verdicts.add(submission.key)
         key = result_cache_key(submission.environment, digests)
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
-    jobs = [_job(items, result_cache, overwrite, frozenset(verdicts)) for items in wanted.values()]
+    jobs = [_job(items, result_cache, overwrite, frozenset(verdicts), remote) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
     reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
     named = tuple(_named_by_results(issues, submissions, indexes))
@@ -149,15 +153,28 @@ def _job(
     result_cache: ResultCache,
     overwrite: bool,
     verdicts: frozenset[SubmissionKey],
+    remote: bool,
 ) -> Job:
     submission, digests, reason = items[0]
     key = result_cache_key(submission.environment, digests)
+    seconds = result_cache.expected_duration(duration_key(submission))
     return Job(
         key=key,
         digest=digests.submission or "",
         targets=tuple(submission for submission, _, _ in items),
         reason=reason,
-        expected_s=result_cache.expected_duration(duration_key(submission)),
+        expected_s=seconds,
+        max_pairs=1 if remote else _max_pairs(submission, digests, seconds),
         cached=not overwrite and key is not None and result_cache.has(key),
         verdicts=verdicts.intersection(submission.key for submission, _, _ in items),
     )
+
+
+def _max_pairs(submission: Submission, digests: Digests, seconds: float | None) -> int:
+    """More than 1 only where there is a proof for `parallel: auto`."""
+    problem, checkpoint = submission.problem, submission.checkpoint.name
+    if problem.parallel != AUTO or shared_network(submission.environment):
+        return 1
+    if not is_proven(problem, checkpoint, digests.tests, digests.config):
+        return 1
+    return MAX_PAIRS if seconds is None else min(MAX_PAIRS, pairs_worth(seconds))

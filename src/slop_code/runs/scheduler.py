@@ -22,6 +22,7 @@ from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobPostponed, JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.pair_planning import HORIZON, RunningWork, WaitingWork, expected_left, slots_for_next
 from slop_code.runs.result_archive import add_attempts, deliver, read_archived_results
 from slop_code.runs.result_cache_key import duration_key, key_of_result
 from slop_code.runs.run_control import Retries, RunControl
@@ -81,9 +82,21 @@ class _Task:
     weight: int = 0
     """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
 
+    started: float = 0.0
+
     @property
     def alone(self) -> bool:
         return bool(self.starved)
+
+    @property
+    def pairs(self) -> int:
+        """Pairs that its slots are for, by its plan."""
+        return self.weight if self.job.max_pairs > 1 and not self.alone else 1
+
+    @property
+    def work(self) -> RunningWork:
+        elapsed = time.monotonic() - self.started
+        return RunningWork(self.weight, expected_left(self.job.expected_s, self.pairs, elapsed))
 
     def release_claim(self) -> None:
         if self.claim is not None:
@@ -132,7 +145,7 @@ class _Scheduler:
             self.waiting.append(self.starved.pop(0))
         while self.waiting and not self.context.control.finishing:
             weight = self._weight(self.waiting[-1])
-            if self.used_slots and self.used_slots + weight > self.context.executor.slots:
+            if self.used_slots and (not weight or self.used_slots + weight > self.context.executor.slots):
                 return
             task = self.waiting.pop()
             if (cached := self._cached(task)) is not None:
@@ -141,7 +154,7 @@ class _Scheduler:
                 self._delay(task, CLAIM_POLL_S)
             else:
                 self._submit(task, weight)
-                yield JobStarted(task.job)
+                yield JobStarted(task.job, task.pairs)
 
     def _cached(self, task: _Task) -> JobResult | None:
         """The cache is read again once the key is claimed: another evaluator may have finished in between."""
@@ -163,10 +176,15 @@ class _Scheduler:
         return JobResult(facts, archive) if self._key_of(job, facts) == key else None
 
     def _weight(self, task: _Task) -> int:
-        """A job that shares its network with others runs alone: a port can be taken only once."""
+        """Slots to start it with; 0: not now. A job that shares its network runs alone: a port can be taken once."""
         target, slots = task.job.targets[0], self.context.executor.slots
-        alone = task.alone or shared_network(target.environment) is not None
-        return slots if alone else min(target.problem.parallel, slots)
+        if task.alone or shared_network(target.environment) is not None:
+            return slots
+        if task.job.max_pairs == 1:
+            return min(target.problem.fixed_pairs, slots)
+        following = reversed(self.waiting[-HORIZON * slots :])
+        waiting = [WaitingWork(each.job.expected_s, each.job.max_pairs) for each in following]
+        return slots_for_next(waiting, slots - self.used_slots, [each.work for each in self.running.values()])
 
     def _submit(self, task: _Task, weight: int) -> None:
         target = task.job.targets[0]
@@ -188,7 +206,7 @@ class _Scheduler:
             future = Future()
             future.set_exception(error)
         self.running[future] = task
-        task.weight = weight
+        task.weight, task.started = weight, time.monotonic()
         self.used_slots += weight
         future.add_done_callback(self.finished.put)
 
@@ -238,7 +256,8 @@ class _Scheduler:
         """Use the key of the digests in the result itself: the submission may have changed since the plan."""
         key = self._key_of(job, result.facts)
         if key is not None and result.archive is not None:
-            self.context.result_cache.save_duration(duration_key(job.targets[0]), result.facts.duration)
+            seconds = result.facts.duration if result.serial_s is None else result.serial_s
+            self.context.result_cache.save_duration(duration_key(job.targets[0]), seconds)
             self.context.result_cache.put(key, result.archive)
 
     def _key_of(self, job: Job, facts: CheckpointFacts) -> str | None:

@@ -11,7 +11,7 @@ from slop_code.authoring.check.steps import CheckReport, StepReport, check_step
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.problem_folders import CONFIG, environment_for
 from slop_code.errors import ConfigError
-from slop_code.evaluation.config import ProblemConfig
+from slop_code.evaluation.config import AUTO, ProblemConfig
 from slop_code.evaluation.problem.dependency_lock import lock_path, make_test_lock
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -74,6 +74,8 @@ def check_problem(folder: Path, request: CheckRequest, listener: CheckListener) 
         report = check_step(bench, name)
         listener.done(report, folder)
         reports.append(report)
+    if bench.problem.parallel == AUTO:
+        _record_proofs(bench, [report for report in reports if report.name == "stability"], listener)
     if request.quarantine:
         _quarantine(bench, [finding for report in reports for finding in report.outcome.findings], listener)
     return CheckReport(bench.problem.name, folder, bench.environment.name, tuple(reports))
@@ -129,6 +131,17 @@ def _lock(bench: Workbench, listener: CheckListener) -> None:
     with bench.cache.shared_lock():
         write_atomic(path, make_test_lock(sandbox, bench.problem))
     listener.changed(f"{path}: written; every evaluation uses these versions of test_dependencies")
+
+
+def _record_proofs(bench: Workbench, reports: Sequence[StepReport], listener: CheckListener) -> None:
+    from slop_code.authoring.check.stability.stability_step import record_proofs
+
+    for report in reports:
+        try:
+            if path := record_proofs(bench, report.outcome):
+                listener.changed(f"{path}: written; it says which tests may run in parallel")
+        except OSError as error:
+            listener.changed(f"{error.filename}: not written: {error.strerror}; tests run one after the other")
 
 
 def _quarantine(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:

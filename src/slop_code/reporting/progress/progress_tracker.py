@@ -68,6 +68,9 @@ class _RunningJob:
     location: tuple[str, str, str]
     """Of its submission, as events name it."""
 
+    pairs: int = 1
+    """Pairs that share its expected duration."""
+
     tests: CountedWork | None = None
 
 
@@ -125,15 +128,16 @@ class ProgressTracker:
         now, running = self._clock(), []
         for each in list(self._running.values()):
             elapsed = now - each.since
-            running.append((expected_duration(each.job.expected_s, elapsed, each.tests, now), elapsed))
+            known = None if each.job.expected_s is None else each.job.expected_s / each.pairs
+            running.append((expected_duration(known, elapsed, each.tests, now), elapsed))
         return time_left(waiting, running, self._durations, self._slots)
 
-    def started(self, job: Job) -> None:
+    def started(self, job: Job, pairs: int = 1) -> None:
         number = self._number(job.targets[0])
         self._waiting.pop(number, None)
         target = job.targets[0]
         location = os.path.realpath(target.path), target.problem.name, target.checkpoint.name
-        self._running[number] = _RunningJob(job, self._clock(), location)
+        self._running[number] = _RunningJob(job, self._clock(), location, pairs)
 
     def tests_done(self, event: ProgressEvent) -> None:
         for each in list(self._running.values()):

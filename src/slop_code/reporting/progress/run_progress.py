@@ -79,7 +79,7 @@ class RunProgress:
             self._print(ending(self._tracker))
 
     def started(self, event: JobStarted) -> None:
-        self._tracker.started(event.job)
+        self._tracker.started(event.job, event.pairs)
         self.tick()
 
     def retrying(self, event: JobRetrying) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
 from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import TestAttempt
 from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import TestResult
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.templates import TemplatePool
@@ -65,7 +66,7 @@ def _evaluate(
         output_dir=output,
         cache=cache,
         progress=progress,
-        max_pairs=request.problem.parallel if request.alone else request.weight,
+        max_pairs=request.problem.fixed_pairs if request.alone else request.weight,
         hidden=request.hidden,
         repeat_starved=request.alone,
         alone=request.alone,
@@ -83,8 +84,16 @@ def _evaluate(
         pack_result(output),
         final=results.permanent_failure,
         starved={test.nodeid: TestAttempt.of(test) for test in repeat},
+        serial_s=_serial_seconds(results) if request.problem.parallel == AUTO else None,
         folder=output,
     )
+
+
+def _serial_seconds(results: CorrectnessResults) -> float:
+    """What it took, with the tests one after the other."""
+    tests = sum(test.duration_ms for test in results.tests) / 1000
+    divided = results.isolation.get("pairs", 1) > 1
+    return results.duration + max(0.0, tests - results.phases["tests"]) if divided else results.duration
 
 
 def _reason(tests: Sequence[TestResult]) -> str:

@@ -85,16 +85,26 @@ class ReferenceRun:
     alone: str | None = None
     """The test that was run without the others."""
 
+    inputs: tuple[str, str] | None = None
+    """Digests of the tests and of the configuration."""
+
 
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
-    """In the order of execution, without the first run of the reference."""
+    """In the order of execution, without the first run of the reference.
+
+    The first parallel run is as in an evaluation; the others divide the tests at random, in random orders.
+    """
     numbers = range(effort.repeat)
     max_pairs = 1 if why_not_parallel(environment) else min(available_cpus(), MAX_PAIRS)
     return [
         *[AS_IS for _ in numbers],
         *[Condition(ConditionKind.ORDER, seed=seed) for seed in seeds_from(effort)],
         *[Condition(ConditionKind.BUSY) for _ in numbers],
-        *[Condition(ConditionKind.PARALLEL, pairs=2 + number % (max_pairs - 1)) for number in numbers if max_pairs > 1],
+        *[
+            Condition(ConditionKind.PARALLEL, seed=seed, pairs=2 + number % (max_pairs - 1))
+            for number, seed in enumerate([None, *seeds_from(effort)[1:]][: effort.repeat])
+            if max_pairs > 1
+        ],
     ]
 
 
@@ -113,7 +123,7 @@ def why_not_parallel(environment: EnvironmentSpec) -> str | None:
 
 def with_pairs(problem: ProblemConfig, pairs: int) -> ProblemConfig:
     """Split as config.yaml allows, and test by test where it has no `parallel`."""
-    by = problem.parallel_by if problem.parallel > 1 else "test"
+    by = "test" if problem.parallel == 1 else problem.unit
     return problem.model_copy(update={"parallel": pairs, "parallel_by": by}) if pairs > 1 else problem
 
 
@@ -147,12 +157,14 @@ def run_from_results(
     if results.infrastructure_failure_reason:
         running = running_test(output) if output else None
         return ReferenceRun(condition, {}, lost=results.infrastructure_failure_reason, running=running, alone=alone)
+    digests = results.provenance.digests
     return ReferenceRun(
         condition,
         {test.nodeid: test.status == "passed" for test in results.tests},
         {test.nodeid: test.duration_ms / 1000 for test in results.tests},
         {test.nodeid: test.failure_message for test in results.tests if test.failure_message},
         alone=alone,
+        inputs=(digests.tests, digests.config) if digests.tests and digests.config else None,
     )
 
 

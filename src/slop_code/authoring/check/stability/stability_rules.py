@@ -83,7 +83,7 @@ def flip_findings(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> I
         if cause is None or ledger.covers(test):
             continue
         rule = RULE_OF[cause]
-        declared = rule is PARALLEL and bench.problem.parallel > 1
+        declared = rule is PARALLEL and bench.problem.fixed_pairs > 1
         counts = pass_counts_text(runs, test)
         yield Finding(
             rule,

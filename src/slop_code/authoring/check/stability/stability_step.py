@@ -29,6 +29,7 @@ from slop_code.authoring.check.stability.flips import (
     full_runs,
     usual_result,
 )
+from slop_code.authoring.check.stability.proofs import proof_facts, proof_lines, save_proofs
 from slop_code.authoring.check.stability.stability_rules import (
     FLAKY,
     LOAD,
@@ -43,6 +44,7 @@ from slop_code.authoring.check.stability.stability_rules import (
 )
 from slop_code.authoring.check.workbench import reference_fault
 from slop_code.errors import UsageError
+from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.evaluation.roster import unit_of
 from slop_code.execution.progress_events import ProgressKind
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
 
+PARALLEL_FACTS = "parallel"
 MAX_ALONE = 5
 """Tests of a checkpoint that are run alone, to distinguish order from chance."""
 
@@ -72,9 +75,11 @@ def run(bench: Workbench) -> StepOutcome:
         *[finding for checkpoint in checkpoints for finding in undecided_group_findings(bench.reference(checkpoint))],
         *needless_quarantine_findings(bench, observed, ledger),
     ]
-    why_not = why_not_parallel(bench.environment)
+    why_not, unit = why_not_parallel(bench.environment), bench.problem.unit
+    proofs = {runs.checkpoint.name: proof_facts(runs, ledger, unit) for runs in observed}
     summary = [
         *[line for runs in observed for line in summary_lines(runs, ledger)],
+        *(proof_lines(proofs) if bench.problem.parallel == AUTO else ()),
         *([f"not tried in parallel: {why_not}"] if why_not and observed else []),
     ]
     return StepOutcome(
@@ -85,6 +90,7 @@ def run(bench: Workbench) -> StepOutcome:
             "seed": bench.effort.seed,
             "not_in_parallel": why_not,
             "checkpoints": {runs.checkpoint.name: facts(runs, ledger) for runs in observed},
+            PARALLEL_FACTS: proofs if bench.problem.parallel == AUTO else {},
         },
     )
 
@@ -144,7 +150,7 @@ def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     problem allows parallel tests.
     """
     known = read_ledger(bench.problem)
-    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.parallel > 1 else (FLAKY, LOAD)
+    rules = (FLAKY, LOAD, PARALLEL) if bench.problem.fixed_pairs > 1 else (FLAKY, LOAD)
     added: dict[str, Quarantined] = {}
     for finding in findings:
         test = finding.test
@@ -155,6 +161,11 @@ def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     path = ledger_path(bench.problem)
     Ledger(tests=tuple(sorted((*known.tests, *added.values()), key=lambda entry: entry.test))).save(path)
     return path
+
+
+def record_proofs(bench: Workbench, outcome: StepOutcome) -> Path | None:
+    """Writes the proofs that this step has made, if config.yaml asks for them; None where nothing changed."""
+    return save_proofs(bench.problem, outcome.facts[PARALLEL_FACTS]) if outcome.facts.get(PARALLEL_FACTS) else None
 
 
 def _entry(test: str, reason: str) -> Quarantined:

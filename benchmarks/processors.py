@@ -1,0 +1,128 @@
+"""(j) A long checkpoint on one processor and on several, beside bare pytest and pytest-xdist."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+from typing import TYPE_CHECKING
+
+from benchmarks.bare import Bare, bare_venv, prepared_venv
+from benchmarks.measuring import BenchError, clean_environment, in_turns, run
+from benchmarks.setting import ROOT
+from benchmarks.table import Part, Row, rows
+from benchmarks.tiny import write_problem, write_submission
+from benchmarks.whole_runs import MANY, check
+from slop_code.evaluation import PytestRunner
+from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
+from slop_code.evaluation.problem.problem_contents import inputs_of
+from slop_code.execution.cache import Cache
+from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.environment import load_environment
+from slop_code.execution.uv import uv_paths
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from benchmarks.setting import Bench
+    from slop_code.evaluation import ProblemConfig
+
+TITLE = "a checkpoint of independent tests on several processors, in a running evaluator, bubblewrap"
+COUNTS = (1, 2, 4, 8, 16)
+XDIST = ("pytest-xdist", "execnet")
+
+
+def measure(bench: Bench) -> Part:
+    count = bench.size(120, 40, 40)
+    problem, submission = proven_problem(bench, count), write_submission(bench.folder("submission"))
+    bare = Bare.of(bench.folder("bare"), problem, problem.checkpoint(1), submission)
+    runner = PytestRunner(problem, problem.checkpoint(1), load_environment("local"), submission)
+    numbers = [number for number in COUNTS if number <= available_cpus()]
+    actions: dict[str, Callable[[], object]] = {
+        f"{count} tests, 1 processor: bare pytest": on_processors(1, functools.partial(bare.run, prepared_venv(bench))),
+        **{
+            f"{count} tests, {number} processors: pytest-xdist": on_processors(
+                number, functools.partial(bare.run, xdist_venv(bench), "-n", str(number))
+            )
+            for number in numbers[1:]
+        },
+        **{
+            f"{count} tests, {number} processor{'s' * (number > 1)}: ours": on_processors(
+                number, functools.partial(evaluate, runner, count, number)
+            )
+            for number in numbers
+        },
+    }
+    times = in_turns(actions, bench.size(5, 1, 1), warm=bench.size(1, 1, 0))
+    ours = [name for name in times if name.endswith("ours")]
+    against_one = [Row(name, "s", tuple(times[name]), ours[0]) for name in ours[1:]]
+    return Part("j", TITLE, (*rows(times, against=next(iter(times))), *against_one))
+
+
+def proven_problem(bench: Bench, count: int) -> ProblemConfig:
+    """With the proof that `problems check` would write."""
+    tests = {"test_checkpoint_1.py": MANY.format(count=count)}
+    problem = write_problem(bench.folder("processors") / "problem", tests, parallel="auto")
+    inputs = inputs_of(problem, problem.checkpoint(1))
+    digest = proof_digest(inputs.tests_digest, inputs.config_digest, problem.unit)
+    ParallelProofs(checkpoints={"checkpoint_1": digest}).save(proofs_path(problem))
+    return problem
+
+
+def evaluate(runner: PytestRunner, count: int, number: int) -> None:
+    """There are fewer pairs than processors where the tests are too short for more."""
+    results = runner.run()
+    check(results, count)
+    if (results.isolation["pairs"] > 1) != (number > 1):
+        raise BenchError(f"{results.isolation['pairs']} pairs on {number} processors: {results.isolation}")
+
+
+def on_processors(number: int, action: Callable[[], object]) -> Callable[[], object]:
+    """The action, with this number of processors for this thread and all that it starts."""
+
+    def limited() -> object:
+        with processors(number):
+            return action()
+
+    return limited
+
+
+@contextlib.contextmanager
+def processors(number: int) -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(before)[:number])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def xdist_venv(bench: Bench) -> Path:
+    """The environment of bare pytest, with pytest-xdist as the development tools have it."""
+    folder, cache = bench.work / "venv-xdist", Cache.default().uv
+    if not folder.exists():
+        bare_venv(folder, cache)
+        wanted = bench.folder("xdist") / "requirements.txt"
+        wanted.write_text(locked((ROOT / "requirements-dev.lock").read_text(), XDIST))
+        install = [
+            str(uv_paths()[0]),
+            "pip",
+            "install",
+            "--quiet",
+            "--compile-bytecode",
+            "--require-hashes",
+            "--no-deps",
+        ]
+        argv = [*install, "-r", str(wanted), "--python", str(folder / "bin/python")]
+        run(argv, env=clean_environment(UV_CACHE_DIR=str(cache)))
+    return folder
+
+
+def locked(lock: str, names: tuple[str, ...]) -> str:
+    """The lines of these packages, with their hashes."""
+    entries = re.findall(rf"^(?:{'|'.join(names)})==.*(?:\n    --hash=.*)+$", lock, re.MULTILINE)
+    if len(entries) != len(names):
+        raise BenchError(f"requirements-dev.lock does not have {' and '.join(names)}; run `make lock`")
+    return "\n".join(entries) + "\n"
