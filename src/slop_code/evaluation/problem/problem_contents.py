@@ -12,6 +12,7 @@ from slop_code.evaluation.command import render_ini
 from slop_code.evaluation.selection import checkpoint_files, files_in, select
 from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
 from slop_code.execution.assets import walk
+from slop_code.execution.file_signatures import SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.selection import Selection
+
+_digests = SignatureCache[str](os.stat)
+"""Digests of files by their paths; links are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,12 @@ def selected_inputs(
 
 
 def file_digest(path: Path) -> str:
+    """A file that this process has read before is not read again while its signature is the same."""
+    name = str(path)
+    if (known := _digests.get(name)) is not None:
+        return known
     with path.open("rb") as stream:
-        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
-        return executable + hashlib.file_digest(stream, "sha256").hexdigest()
+        status = os.fstat(stream.fileno())
+        digest = ("x" if status.st_mode & 0o100 else "-") + hashlib.file_digest(stream, "sha256").hexdigest()
+    _digests.put(name, {name: signature_of(status)}, digest)
+    return digest
