@@ -127,7 +127,10 @@ class ResultIndex:
         self._changed = False
 
     def _key(self, path: Path) -> str:
-        return os.path.relpath(path, self.folder) if self.folder else str(path)
+        text, inside = str(path), f"{self.folder}/"
+        if self.folder and text.startswith(inside) and "/../" not in text:
+            return text[len(inside) :]  # as below, and much quicker
+        return os.path.relpath(path, self.folder) if self.folder else text
 
     def _passed_by_test(self, path: Path, stamp: Stamp) -> PassedByTest:
         recent = self._recent.get(self._key(path))

@@ -67,7 +67,7 @@ def lines_of(
                 regressions = index.regressions(item.path, before.path, before.name)
             before = item
         line = CheckpointLine(
-            **item.facts.model_dump(),
+            **dict(item.facts),
             run=run.name,
             problem=item.problem,
             checkpoint=item.name,

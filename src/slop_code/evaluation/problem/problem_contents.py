@@ -48,9 +48,9 @@ class Contents:
         return self.tests[path][1:] if path in self.tests else None
 
 
-def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
-    """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
-    return selected_inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents)).tests_digest
+def checkpoint_inputs(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> TestInputs:
+    """The inputs of a checkpoint's tests, without the digests of their code."""
+    return selected_inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents))
 
 
 def inputs_of(problem: ProblemConfig, checkpoint: CheckpointConfig) -> TestInputs:
@@ -86,8 +86,9 @@ def file_digest(path: Path) -> str:
     name = str(path)
     if (known := _digests.get(name)) is not None:
         return known
-    with path.open("rb") as stream:
+    with open(name, "rb", buffering=0) as stream:
         status = os.fstat(stream.fileno())
-        digest = ("x" if status.st_mode & 0o100 else "-") + hashlib.file_digest(stream, "sha256").hexdigest()
+        content = hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = f"{'x' if status.st_mode & 0o100 else '-'}{content}"
     _digests.put(name, {name: signature_of(status)}, digest)
     return digest
