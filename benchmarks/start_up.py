@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from benchmarks.setting import Bench
 
-TITLE = "start-up of the command, processor time"
+TITLE = "start-up of the command"
 OTHERS = "import argparse, json, hashlib, subprocess, yaml; from pydantic import BaseModel, Field, field_validator"
 """The third-party imports of every command that evaluates."""
 
@@ -43,7 +43,7 @@ def measure(bench: Bench) -> Part:
     }
     seconds = in_turns(actions, bench.size(11, 3, 1), warm=bench.size(2, 1, 0), clock=processor_seconds)
     times = {name: [1000 * value for value in values] for name, values in seconds.items()}
-    return Part("g", TITLE, tuple(rows(times, unit="ms", against="python -c pass")))
+    return Part("g", TITLE, tuple(rows(times, unit="ms of processor time", against="python -c pass")))
 
 
 def tried(argv: list[str]) -> None:

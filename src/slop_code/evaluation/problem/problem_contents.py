@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.selection import Selection
 
+MAX_READ_BYTES = 1 << 20
+
 _digests = SignatureCache[str](os.stat)
 """Digests of files by their paths; links are followed."""
 
@@ -88,7 +90,8 @@ def file_digest(path: Path) -> str:
         return known
     with open(name, "rb", buffering=0) as stream:
         status = os.fstat(stream.fileno())
-        content = hashlib.file_digest(stream, "sha256").hexdigest()
-    digest = f"{'x' if status.st_mode & 0o100 else '-'}{content}"
-    _digests.put(name, {name: signature_of(status)}, digest)
-    return digest
+        small = status.st_size <= MAX_READ_BYTES  # `file_digest` makes a large buffer each time
+        digest = hashlib.sha256(stream.read()) if small else hashlib.file_digest(stream, "sha256")
+    value = f"{'x' if status.st_mode & 0o100 else '-'}{digest.hexdigest()}"
+    _digests.put(name, {name: signature_of(status)}, value)
+    return value
