@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -47,14 +48,28 @@ def seconds(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
-def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, *, warm: int = 1) -> dict[str, list[float]]:
+def processor_seconds(action: Callable[[], object]) -> float:
+    """Time that the processes which the action starts and waits for spend on a processor, in user and system mode."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    action()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def in_turns(
+    actions: Mapping[str, Callable[[], object]],
+    rounds: int,
+    *,
+    warm: int = 1,
+    clock: Callable[[Callable[[], object]], float] = seconds,
+) -> dict[str, list[float]]:
     """Seconds of each candidate. Rounds start with different candidates; the first `warm` rounds do not count."""
     times: dict[str, list[float]] = {name: [] for name in actions}
     names = list(actions)
     for number in range(warm + rounds):
         turn = number % len(names)
         for name in names[turn:] + names[:turn]:
-            taken = seconds(actions[name])
+            taken = clock(actions[name])
             if number >= warm:
                 times[name].append(taken)
     return times

@@ -122,7 +122,7 @@ def test_documentation_imports_public_names_only(path):
 def test_importing_the_package_loads_no_layer():
     code = "import sys, slop_code; print([name for name in sys.modules if name.startswith(('slop_code.', 'pydantic'))])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert loaded.strip() == "['slop_code._version']"
+    assert loaded.strip() == "['slop_code._lazy_names', 'slop_code._version']"
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from typing import TYPE_CHECKING
 
+from slop_code._lazy_names import lazy_names
 from slop_code._version import __version__
 
 if TYPE_CHECKING:
@@ -90,56 +90,51 @@ __all__ = [
     "read_runs",
 ]
 
-_MODULES = {
-    "CheckpointConfig": "slop_code.evaluation",
-    "CheckpointFacts": "slop_code.runs",
-    "CheckpointLine": "slop_code.runs",
-    "ConfigError": "slop_code.errors",
-    "CorrectnessResults": "slop_code.evaluation",
-    "EnvironmentSpec": "slop_code.execution",
-    "EvaluationCancelledError": "slop_code.execution.cancellation",
-    "Evaluator": "slop_code.evaluation.evaluator.evaluator",
-    "EvaluatorOutcome": "slop_code.evaluation.evaluator.evaluator_records",
-    "EvaluatorRequest": "slop_code.evaluation.evaluator.evaluator_records",
-    "GroupType": "slop_code.evaluation",
-    "InfrastructureError": "slop_code.errors",
-    "PassPolicy": "slop_code.evaluation",
-    "Policy": "slop_code.evaluation.policy",
-    "ProblemConfig": "slop_code.evaluation",
-    "ResultError": "slop_code.errors",
-    "Retries": "slop_code.runs",
-    "RunControl": "slop_code.runs",
-    "RunResults": "slop_code.runs",
-    "RunSummary": "slop_code.runs",
-    "Shard": "slop_code.runs",
-    "SlopCodeError": "slop_code.errors",
-    "StoredCheckpoint": "slop_code.runs",
-    "Submission": "slop_code.runs",
-    "SubmissionError": "slop_code.errors",
-    "SubmissionOutcome": "slop_code.runs",
-    "TestResult": "slop_code.evaluation",
-    "UsageError": "slop_code.errors",
-    "evaluate": "slop_code.api",
-    "evaluate_async": "slop_code.api",
-    "evaluate_run": "slop_code.runs",
-    "evaluate_run_async": "slop_code.runs",
-    "load_environment": "slop_code.api",
-    "load_problem": "slop_code.api",
-    "load_results": "slop_code.api",
-    "parse_policy": "slop_code.evaluation.policy",
-    "read_lines": "slop_code.runs",
-    "read_runs": "slop_code.runs",
-}
-"""The module that each name is imported from."""
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "CheckpointConfig": "slop_code.evaluation",
+        "CheckpointFacts": "slop_code.runs",
+        "CheckpointLine": "slop_code.runs",
+        "ConfigError": "slop_code.errors",
+        "CorrectnessResults": "slop_code.evaluation",
+        "EnvironmentSpec": "slop_code.execution",
+        "EvaluationCancelledError": "slop_code.execution.cancellation",
+        "Evaluator": "slop_code.evaluation.evaluator.evaluator",
+        "EvaluatorOutcome": "slop_code.evaluation.evaluator.evaluator_records",
+        "EvaluatorRequest": "slop_code.evaluation.evaluator.evaluator_records",
+        "GroupType": "slop_code.evaluation",
+        "InfrastructureError": "slop_code.errors",
+        "PassPolicy": "slop_code.evaluation",
+        "Policy": "slop_code.evaluation.policy",
+        "ProblemConfig": "slop_code.evaluation",
+        "ResultError": "slop_code.errors",
+        "Retries": "slop_code.runs",
+        "RunControl": "slop_code.runs",
+        "RunResults": "slop_code.runs",
+        "RunSummary": "slop_code.runs",
+        "Shard": "slop_code.runs",
+        "SlopCodeError": "slop_code.errors",
+        "StoredCheckpoint": "slop_code.runs",
+        "Submission": "slop_code.runs",
+        "SubmissionError": "slop_code.errors",
+        "SubmissionOutcome": "slop_code.runs",
+        "TestResult": "slop_code.evaluation",
+        "UsageError": "slop_code.errors",
+        "evaluate": "slop_code.api",
+        "evaluate_async": "slop_code.api",
+        "evaluate_run": "slop_code.runs",
+        "evaluate_run_async": "slop_code.runs",
+        "load_environment": "slop_code.api",
+        "load_problem": "slop_code.api",
+        "load_results": "slop_code.api",
+        "parse_policy": "slop_code.evaluation.policy",
+        "read_lines": "slop_code.runs",
+        "read_runs": "slop_code.runs",
+    },
+)
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())
-
-
-def __getattr__(name: str) -> object:
-    """Import the API when a name of it is first used, so that the command line starts quickly."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -26,7 +26,7 @@ def check_type(name: str, value: object, types: tuple[type, ...], expected: str)
 
 def check_path(name: str, value: object, expected: str) -> Path:
     check_type(name, value, (str, Path), expected)
-    path = Path(value)  # type: ignore[arg-type]
+    path = value if isinstance(value, Path) else Path(value)  # type: ignore[arg-type]
     encoded = _check_text(name, str(path), expected, "surrogateescape")
     if len(encoded) >= MAX_PATH or max(map(len, encoded.split(b"/"))) > MAX_NAME:
         raise wrong_argument(name, str(path), f"{expected}, with names of at most {MAX_NAME} bytes")

@@ -81,7 +81,7 @@ class FileModel(BaseModel):
     Validators raise `ValueError` with the words that follow "expected".
     """
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", defer_build=True)
 
     _file: Path | None = PrivateAttr(default=None)
     _unknown_keys: tuple[UnknownKey, ...] = PrivateAttr(default=())

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from slop_code import __version__
-from slop_code.cli.main import parser, run
+from slop_code.cli.main import COMMANDS, parse, parser, run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.execution.environment import load_environment
 from tests.terminal import SLOP_CODE, on_a_terminal
@@ -85,20 +85,16 @@ def boxes(need_bubblewrap):
     need_bubblewrap()
 
 
-def every_parser():
+def parsers_in(current, words=()):
     """Each by the words that lead to it; a command with an alias appears twice."""
-
-    def walk(current, words):
-        yield words, current
-        for action in current._actions:
-            if isinstance(action.choices, dict):
-                for name, inner in action.choices.items():
-                    yield from walk(inner, (*words, name))
-
-    return dict(walk(parser(), ()))
+    yield words, current
+    for action in current._actions:
+        if isinstance(action.choices, dict):
+            for name, inner in action.choices.items():
+                yield from parsers_in(inner, (*words, name))
 
 
-PARSERS = every_parser()
+PARSERS = dict(parsers_in(parser()))
 GROUPS = [(), ("env",), ("cache",), ("problems",)]
 
 
@@ -215,12 +211,42 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
         return {"local": "this machine"}
 
     handlers = list(logging.getLogger("slop_code").handlers)
-    monkeypatch.setattr("slop_code.cli.env_command.shipped_environments", list_and_log)
-    monkeypatch.setattr("slop_code.cli.env_command.installed_pythons", list)
+    monkeypatch.setattr("slop_code.execution.environment.shipped_environments", list_and_log)
+    monkeypatch.setattr("slop_code.execution.python_version.installed_pythons", list)
     status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
     assert (status, shown.split()) == (0, ["local", "this", "machine", "python", "none"])
     assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose
     assert logging.getLogger("slop_code").handlers == handlers
+
+
+def test_every_command_is_listed_with_its_module():
+    assert [words[0] for words in PARSERS if len(words) == 1] == list(COMMANDS)
+    for name in COMMANDS:
+        assert name in parser((name,))._subparsers._group_actions[0].choices
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_parser_of_one_command_equals_its_part_of_the_whole(name):
+    own = {words: inner for words, inner in parsers_in(parser((name,))) if words[:1] == (name,)}
+    assert {words: inner.format_help() for words, inner in own.items()} == {
+        words: inner.format_help() for words, inner in PARSERS.items() if words[:1] == (name,)
+    }
+
+
+@pytest.mark.parametrize("words", [["-q", "env", "ls"], ["--problem-path", "eval", "env", "ls"]])
+def test_options_before_the_command_do_not_hide_it(words):
+    assert parse(words).run is parse(["env", "ls"]).run
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["eval-snapshot", "--help"], ["eval", "--no-such"]])
+def test_help_and_mistakes_load_no_models(words):
+    """pydantic and PyYAML take longer to import than all the rest."""
+    code = "import sys; from slop_code.cli.main import run; run(sys.argv[1:]); print('LOADED', *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    loaded = done.stdout.partition("LOADED ")[2].split()
+    assert "slop_code.cli.main" in loaded
+    assert {"pydantic", "yaml", "rich", "slop_code.evaluation.config"}.isdisjoint(loaded)
 
 
 @pytest.mark.e2e

@@ -7,6 +7,7 @@ import contextlib
 import pytest
 
 from slop_code.errors import UsageError
+from slop_code.execution import file_signatures
 from slop_code.execution.cache import Cache
 from slop_code.runs import run_evaluation
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
@@ -44,6 +45,16 @@ def test_a_damaged_summary_is_ours_where_the_other_file_is(tmp_path, lines, summ
         if text is not None:
             (tmp_path / name).write_text(text)
     assert [path.name for path in foreign_summary_files(tmp_path)] == foreign
+
+
+def test_a_file_of_another_program_is_noticed_however_often_ours_was_seen(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_signatures, "SETTLED_NS", -(10**18))
+    lines = tmp_path / LINES_FILE
+    lines.write_text(OWN_LINE)
+    assert foreign_summary_files(tmp_path) == foreign_summary_files(tmp_path) == []
+    lines.unlink()
+    lines.write_text(FOREIGN_LINE)
+    assert foreign_summary_files(tmp_path) == foreign_summary_files(tmp_path) == [lines]
 
 
 FOREIGN_RESULT = '{"tests": {}}'

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from slop_code._io import digest_of
 from slop_code.authoring.problem_folders import SOLUTIONS
-from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.result_cache import ResultCache
@@ -47,7 +47,7 @@ def load_reference_times(context: EvaluationContext) -> ReferenceTimes | None:
     """None without an evaluation of exactly these inputs; a ConfigError where files cannot be read."""
     problem, checkpoint = context.problem, context.checkpoint
     solution = tree_digest(open_submission(problem.path / SOLUTIONS / checkpoint.name))
-    tests = tests_digest(problem, checkpoint, Contents.of(problem))
+    tests = checkpoint_inputs(problem, checkpoint, Contents.of(problem)).tests_digest
     parts = [solution, tests, problem.digest(checkpoint), context.environment.digest()]
     kept = ResultCache(context.cache).get(_key(parts))
     return None if kept is None else parse(kept)

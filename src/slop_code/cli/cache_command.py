@@ -12,13 +12,6 @@ from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_progress
 from slop_code.cli.shared_options import add_json
-from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.context import tools_for
-from slop_code.evaluation.problem.dependency_lock import read_test_lock
-from slop_code.execution.cache import Cache
-from slop_code.execution.cache_pruning import KINDS, RESULTS, PruneAction, folder_size, prune_cache
-from slop_code.execution.environment import load_environment
-from slop_code.execution.sandbox import sandbox_for
 from slop_code.reporting.text import file_safe, format_size
 
 if TYPE_CHECKING:
@@ -85,6 +78,13 @@ def _add_prune(actions: Commands) -> None:
 
 
 def run_warm(arguments: argparse.Namespace) -> int:
+    from slop_code.evaluation.config import ProblemConfig
+    from slop_code.evaluation.context import tools_for
+    from slop_code.evaluation.problem.dependency_lock import read_test_lock
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.environment import load_environment
+    from slop_code.execution.sandbox import sandbox_for
+
     store = Cache.default()
     problems = [ProblemConfig.from_yaml(path) for path in arguments.problems]
     ready: list[dict[str, object]] = []
@@ -101,6 +101,8 @@ def run_warm(arguments: argparse.Namespace) -> int:
 
 
 def run_info(arguments: argparse.Namespace) -> int:
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size
     from slop_code.runs.result_cache import ResultCache
 
     cache = Cache.default()
@@ -123,6 +125,10 @@ def run_info(arguments: argparse.Namespace) -> int:
 
 
 def run_prune(arguments: argparse.Namespace) -> int:
+    from slop_code.execution.cache import Cache
+    from slop_code.execution.cache_pruning import PruneAction, prune_cache
+    from slop_code.runs.result_cache import ResultCache
+
     cache = Cache.default()
     actions: list[PruneAction] = []
     for action in prune_cache(cache, arguments.docker, everything=arguments.all):
@@ -131,8 +137,6 @@ def run_prune(arguments: argparse.Namespace) -> int:
             print(action)
     trimmed = None
     if arguments.results_limit is not None:
-        from slop_code.runs.result_cache import ResultCache
-
         store = ResultCache(cache, arguments.results_limit)
         removed, freed = store.trim()
         trimmed = {"folder": str(store.root), "removed": removed, "bytes": freed}

@@ -8,8 +8,6 @@ from slop_code.cli.command_parser import add_commands
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json
 from slop_code.cli.shared_options import add_json
-from slop_code.execution.environment import shipped_environments
-from slop_code.execution.python_version import installed_pythons
 
 if TYPE_CHECKING:
     import argparse
@@ -36,6 +34,9 @@ def add_to(commands: Commands) -> None:
 
 
 def run_ls(arguments: argparse.Namespace) -> int:
+    from slop_code.execution.environment import shipped_environments
+    from slop_code.execution.python_version import installed_pythons
+
     versions = list(dict.fromkeys(python.version for python in installed_pythons()))
     if arguments.json:
         print_json({"environments": shipped_environments(), "python": versions})

@@ -246,8 +246,9 @@ def _refuse_unknown_problems(runs: Sequence[DiscoveredRun]) -> None:
     """With the wrong folder of problems nothing can be evaluated. Runs that have results keep them, and say so."""
     issues = [issue for run in runs for issue in run.issues]
     unknown = [issue for issue in issues if issue.unknown_problem]
-    evaluated = any(run.folder is not None and result_files(run.folder) for run in runs)
-    if issues and issues == unknown and not evaluated and not any(run.submissions for run in runs):
+    if not issues or issues != unknown or any(run.submissions for run in runs):
+        return
+    if not any(run.folder is not None and result_files(run.folder) for run in runs):
         names = first_names(list(dict.fromkeys(issue.problem or "" for issue in issues)), 5)
         raise UsageError(f"{names}: {issues[0].reason}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import logging
 import signal
 import sys
@@ -12,23 +13,6 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
 from slop_code._version import __version__
-from slop_code.cli import (
-    cache_command,
-    compare_command,
-    doctor_command,
-    env_command,
-    eval_command,
-    eval_snapshot_command,
-    export_command,
-    leaderboard_command,
-    metrics_command,
-    problems,
-    regrade_command,
-    report_command,
-    rerun_command,
-    show_command,
-    verify_command,
-)
 from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
@@ -44,9 +28,31 @@ MAX_ERROR_BYTES = 1 << 20
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+COMMANDS = {
+    "eval": "eval_command",
+    "eval-problem": "eval_command",
+    "merge": "eval_command",
+    "eval-snapshot": "eval_snapshot_command",
+    "report": "report_command",
+    "leaderboard": "leaderboard_command",
+    "compare": "compare_command",
+    "show": "show_command",
+    "verify": "verify_command",
+    "rerun": "rerun_command",
+    "regrade": "regrade_command",
+    "export": "export_command",
+    "metrics": "metrics_command",
+    "problems": "problems",
+    "doctor": "doctor_command",
+    "env": "env_command",
+    "cache": "cache_command",
+}
+"""The module of each command, in the order of the help."""
+
+
 @functools.cache
-def parser() -> CommandParser:
-    """Built once per process, as it has more than a hundred options."""
+def parser(names: tuple[str, ...] = tuple(COMMANDS)) -> CommandParser:
+    """The parser of these commands, built once per process; that of a single command loads much less."""
     root = CommandParser(
         prog="slop-code",
         description="Evaluate code that an agent wrote in checkpoints: pytest verdicts that the code cannot forge.",
@@ -57,29 +63,16 @@ def parser() -> CommandParser:
     root.set_defaults(verbose=False, quiet=False)
     add_before_command(root)
     commands = add_commands(root)
-    for module in (
-        eval_command,
-        eval_snapshot_command,
-        report_command,
-        leaderboard_command,
-        compare_command,
-        show_command,
-        verify_command,
-        rerun_command,
-        regrade_command,
-        export_command,
-        metrics_command,
-        problems,
-        doctor_command,
-        env_command,
-        cache_command,
-    ):
-        module.add_to(commands)
+    for module in dict.fromkeys(COMMANDS[name] for name in names):
+        importlib.import_module(f"slop_code.cli.{module}").add_to(commands)
     return root
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    return apply_before_command(parser().parse_args(argv))
+    """The first word decides which commands are loaded: all of them, unless it is a command or asks for none."""
+    first = argv[0] if argv else ""
+    names = (first,) if first in COMMANDS else () if first == "--version" else tuple(COMMANDS)
+    return apply_before_command(parser(names).parse_args(argv))
 
 
 class VisibleFormatter(logging.Formatter):

@@ -1,11 +1,16 @@
 """One checkpoint → CorrectnessResults."""
 
-from slop_code.errors import ConfigError
-from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
-from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.policy import PassPolicy
-from slop_code.evaluation.pytest_runner import PytestRunner, run_checkpoint_pytest
-from slop_code.evaluation.report import CorrectnessResults, TestResult
+from typing import TYPE_CHECKING
+
+from slop_code._lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from slop_code.errors import ConfigError
+    from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
+    from slop_code.evaluation.groups import GroupType
+    from slop_code.evaluation.policy import PassPolicy
+    from slop_code.evaluation.pytest_runner import PytestRunner, run_checkpoint_pytest
+    from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 __all__ = [
     "CheckpointConfig",
@@ -19,3 +24,19 @@ __all__ = [
     "TestResult",
     "run_checkpoint_pytest",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "CheckpointConfig": "slop_code.evaluation.config",
+        "ConfigError": "slop_code.errors",
+        "CorrectnessResults": "slop_code.evaluation.report",
+        "GroupType": "slop_code.evaluation.groups",
+        "MarkerConfig": "slop_code.evaluation.config",
+        "PassPolicy": "slop_code.evaluation.policy",
+        "ProblemConfig": "slop_code.evaluation.config",
+        "PytestRunner": "slop_code.evaluation.pytest_runner",
+        "TestResult": "slop_code.evaluation.report",
+        "run_checkpoint_pytest": "slop_code.evaluation.pytest_runner",
+    },
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -102,6 +103,7 @@ def _listed(key: str, values: Iterable[str]) -> list[str]:
     return [f"{key} =", *(f"    {value}" for value in values)]
 
 
+@functools.lru_cache(maxsize=1024)
 def _one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -32,6 +33,11 @@ def is_test_file(file_name: str) -> bool:
 
 def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
     """The longest matching name, so that `test_a_b.py` belongs to `a_b` rather than to `a`."""
+    return _checkpoint_of(file_name, tuple(names))
+
+
+@functools.lru_cache(maxsize=4096)
+def _checkpoint_of(file_name: str, names: tuple[str, ...]) -> str | None:
     if not is_test_file(file_name):
         return None
     stem = file_name.removeprefix("test_").removesuffix(".py")
@@ -58,26 +64,25 @@ def checkpoint_files(
     """
     wanted = checkpoints_to_run(ordered, current, include_prior=include_prior)
     files = files_in(tests_dir) if files is None else list(files)
-    homes = {file: checkpoint_of(file.name, ordered) for file in files}
-    if current not in homes.values():
+    homes = [(file, checkpoint_of(file.name, ordered)) for file in files]
+    if all(home != current for _, home in homes):
         expected = f"{tests_dir.name}/test_{current}.py"
         raise ConfigError(f"{tests_dir.parent}: no tests for {current!r}; expected {expected}")
     homes_in_order = [current, *(name for name in wanted if name != current), None]
-    return [str(file) for home in homes_in_order for file in files if homes[file] == home]
+    return [str(file) for wanted_home in homes_in_order for file, home in homes if home == wanted_home]
 
 
 def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Selection:
     """The selection for these files to copy."""
-    files = sorted(PurePosixPath(name) for name in dict.fromkeys(names))
-    homes = {file: checkpoint_of(file.name, ordered) for file in files}
-    folders = folders_of_tests(files, ordered)
+    files = sorted(map(PurePosixPath, dict.fromkeys(names)), key=lambda file: file.parts)
+    homes = [(file, checkpoint_of(file.name, ordered)) for file in files]
+    homeless = [file for file, home in homes if home is None and is_test_file(file.name)]
+    folders = folders_of_tests(files, ordered) if homeless else set()
     return Selection(
         root=tests_dir,
         files=tuple(files),
-        run=tuple(str(file) for name in ordered for file in files if homes[file] == name),
-        unattributed=tuple(
-            str(file) for file in files if is_test_file(file.name) and homes[file] is None and file.parent in folders
-        ),
+        run=tuple(str(file) for name in ordered for file, home in homes if home == name),
+        unattributed=tuple(str(file) for file in homeless if file.parent in folders),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 from dataclasses import dataclass
@@ -183,7 +184,7 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     def load(folder: Path) -> Staged:
         check_manifest(folder)
         roster = Roster.from_json((folder / ROSTER).read_text())
-        if any((folder / "judge" / name).read_bytes() != source.read_bytes() for name, source in sources.items()):
+        if any(_content_digest(folder / "judge" / name) != _content_digest(file) for name, file in sources.items()):
             raise ValueError("not our plugin")
         code = json.loads((folder / CODE_DIGESTS).read_text())
         return Staged(folder, roster, digest, plan.selection.unattributed, inputs.model_copy(update={"code": code}))
@@ -195,9 +196,19 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
 def _staging_key(context: EvaluationContext, command: Sequence[str], tests_digest: str, config_digest: str) -> str:
     versions, variables = dict(context.tools.versions), context.environment.environment.env
     content = [tests_digest, config_digest, list(command), versions, variables]
-    rules = [*sorted(Path(str(test_code.__file__)).parent.glob("*.py")), Path(__file__).with_name("selection.py")]
-    files = [*judge_sources().values(), *rules]
+    files = [*judge_sources().values(), *_rule_sources()]
     return digest_of([*content, *context.sandbox.identity(), __version__, *map(file_digest, files)])
+
+
+@functools.cache
+def _rule_sources() -> tuple[Path, ...]:
+    """The modules that decide which files are test code."""
+    modules = sorted(Path(str(test_code.__file__)).parent.glob("*.py"))
+    return (*modules, Path(__file__).with_name("selection.py"))
+
+
+def _content_digest(path: Path) -> str:
+    return file_digest(path)[1:]
 
 
 def _write_test_code(folder: Path, stream: Stream) -> None:
@@ -207,7 +218,8 @@ def _write_test_code(folder: Path, stream: Stream) -> None:
     (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
 
 
-def judge_sources() -> dict[str, Path]:
+@functools.cache
+def judge_sources() -> Mapping[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
     modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path, PurePosixPath
@@ -57,21 +58,22 @@ def _walk(
     for entry in _entries(folder):
         if skip(entry.name):
             continue
-        actual, relative = entry, prefix / entry.name
+        actual, relative = Path(entry.path), prefix / entry.name
         if entry.is_symlink():
-            actual = _resolved(entry)
+            actual = _resolved(actual)
             if not actual.is_relative_to(fence):
-                raise ConfigError(f"{entry}: a link that leaves {fence}")
+                raise ConfigError(f"{entry.path}: a link that leaves {fence}")
             if actual in above:
-                raise ConfigError(f"{entry}: a link to a folder that it lies in")
+                raise ConfigError(f"{entry.path}: a link to a folder that it lies in")
         yield relative, actual
-        if actual.is_dir():
+        if entry.is_dir():
             yield from _walk(actual, relative, fence, (*above, _resolved(actual)), skip)
 
 
-def _entries(folder: Path) -> list[Path]:
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        return sorted(folder.iterdir(), key=lambda path: path.name)
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise ConfigError(f"{folder}: cannot be read: {error.strerror}") from error
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.execution.cache import DAMAGE_ERRORS, Cache, file_lock, remove_whole
+from slop_code.execution.file_signatures import Signature, SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,11 +40,14 @@ INSTALLED = "installed"
 Facts = list[Any]
 """Kind, then mode or link target; of a file also its size and modification time."""
 
+_verified = SignatureCache[bool]()
+"""Folders that this process has compared with their manifests."""
+
 
 def write_manifest(folder: Path, manifest: Path | None = None) -> None:
     """Record every file of a folder that decides verdicts; by default the manifest lies in the folder."""
     recorded = {
-        name: [facts, _digest(folder / name) if facts[0] == "file" else None] for name, facts in _all_facts(folder)
+        name: [facts, _digest(folder / name) if facts[0] == "file" else None] for name, facts in _all_facts(folder, {})
     }
     (manifest or folder / MANIFEST).write_text(_with_digest(json.dumps(recorded)))
 
@@ -53,8 +57,19 @@ def check_manifest(folder: Path, manifest: Path | None = None, *, reread: bool =
 
     Without `reread`, a file with the recorded size and time counts as unchanged.
     Bytecode that was compiled later is removed: Python would trust it like any other file.
+    A folder that passed is not read again while the signatures of all its files and folders, and of the manifest, are
+    the same. That is as strict as reading: nobody writes to a file, or adds and removes names, without changing them.
     """
-    recorded, present = _read(manifest or folder / MANIFEST), dict(_all_facts(folder))
+    manifest = manifest or folder / MANIFEST
+    key = (folder, manifest, reread)
+    if _verified.get(key):
+        return
+    signatures = {str(path): signature_of(os.lstat(path)) for path in (manifest, folder)}
+    _compare(folder, _read(manifest), dict(_all_facts(folder, signatures)), reread=reread)
+    _verified.put(key, signatures, True)
+
+
+def _compare(folder: Path, recorded: dict[str, Any], present: dict[str, Facts], *, reread: bool) -> None:
     for name in present.keys() - recorded.keys():
         parent = os.path.basename(os.path.dirname(name))
         if parent == BYTECODE_FOLDER and name.endswith(".pyc"):
@@ -91,8 +106,8 @@ def check_sample_manifest(folder: Path) -> None:
             raise ValueError(f"{name} is damaged")
 
 
-def _all_facts(folder: Path) -> Iterator[tuple[str, Facts]]:
-    """Everything in the folder by its relative path, without the manifest itself.
+def _all_facts(folder: Path, signatures: dict[str, Signature]) -> Iterator[tuple[str, Facts]]:
+    """Everything in the folder by its relative path, without the manifest itself; adds to `signatures`, by full path.
 
     Another evaluator may remove bytecode meanwhile, so an entry that is gone when it is looked at is left out.
     """
@@ -108,6 +123,7 @@ def _all_facts(folder: Path) -> Iterator[tuple[str, Facts]]:
                     facts = _facts(entry)
                 except FileNotFoundError:
                     continue
+                signatures[entry.path] = signature_of(entry.stat(follow_symlinks=False))
                 if facts[0] == "folder":
                     prefixes.append(f"{name}/")
                 yield name, facts

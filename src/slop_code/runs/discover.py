@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -158,7 +159,13 @@ def discover_problem(
 def environment_in(*folders: Path) -> _SpecOrError:
     """The environment of the first of these folders with an environment file, else the default."""
     specs = (_own_environment(folder) for folder in folders)
-    return next((spec for spec in specs if spec is not None), None) or load_environment(DEFAULT_ENVIRONMENT)
+    return next((spec for spec in specs if spec is not None), None) or _default_environment()
+
+
+@functools.cache
+def _default_environment() -> EnvironmentSpec:
+    """Read once: most problems of a run have no environment file."""
+    return load_environment(DEFAULT_ENVIRONMENT)
 
 
 def checkpoint_number(problem: ProblemConfig, checkpoint: str) -> int:
@@ -320,20 +327,30 @@ def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssu
     if not submissions and all(_is_of_a_problem_itself(issue, snapshot_dir) for issue in issues):
         return run
     names = Counter(_name_of(submission) for submission in submissions)
-    folders = Counter(_real_folder(submission) for submission in submissions)
+    real = {id(submission): _identity_of(submission.path.parent) for submission in submissions}
+    folders = Counter(real.values())
     duplicates = {_name_of(submission): submission for submission in submissions if names[_name_of(submission)] > 1}
     issues += [
         replace(issue_for(submission, "two folders of this run hold this problem"), output=None)  # two results
         for submission in duplicates.values()
     ]
     named_once = [submission for submission in submissions if names[_name_of(submission)] == 1]
-    unique = tuple(submission for submission in named_once if folders[_real_folder(submission)] == 1)
+    unique = tuple(submission for submission in named_once if folders[real[id(submission)]] == 1)
     issues += [
         issue_for(submission, f"{submission.output}: the folder of another checkpoint, too")
         for submission in named_once
-        if folders[_real_folder(submission)] > 1
+        if folders[real[id(submission)]] > 1
     ]
     return replace(run, submissions=unique, issues=tuple(issues))
+
+
+def _identity_of(folder: Path) -> tuple[int, int] | str:
+    """Equal for all names of a folder; the path itself where there is no such folder."""
+    try:
+        status = os.stat(folder)
+    except OSError:
+        return os.path.realpath(folder)
+    return status.st_dev, status.st_ino
 
 
 def _is_of_a_problem_itself(issue: RunIssue, snapshot_dir: str) -> bool:
@@ -352,10 +369,6 @@ def issue_for(submission: Submission, reason: str) -> RunIssue:
 
 def _name_of(submission: Submission) -> tuple[str, str]:
     return submission.problem.name, submission.checkpoint.name
-
-
-def _real_folder(submission: Submission) -> str:
-    return os.path.realpath(submission.path.parent)
 
 
 def _own_environment(folder: Path) -> _SpecOrError | None:

@@ -38,6 +38,8 @@ class Submission:
     run: str = ""
     """Name of the run it belongs to, as the summary shows it."""
 
+    key: SubmissionKey = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         check_type("problem", self.problem, (ProblemConfig,), "a ProblemConfig")
         check_type("checkpoint", self.checkpoint, (CheckpointConfig,), "a CheckpointConfig")
@@ -47,11 +49,8 @@ class Submission:
         output = check_optional_path("output", self.output, "the path of a folder")
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "output", output)
-
-    @property
-    def key(self) -> SubmissionKey:
-        problem, checkpoint = self.problem.path, self.checkpoint.name
-        return self.run, problem, checkpoint, self.environment.name, self.path, self.output
+        key = (self.run, self.problem.path, self.checkpoint.name, self.environment.name, path, output)
+        object.__setattr__(self, "key", key)
 
     @property
     def label(self) -> str:

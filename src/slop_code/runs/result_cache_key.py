@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
-from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.provenance import changed_input, evaluation_version
 from slop_code.evaluation.report import Digests
 from slop_code.execution.docker.engine import Engine
@@ -70,6 +71,28 @@ def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str)
     return None if facts.evaluation_version == version else "slop-code evaluates differently now"
 
 
+@dataclass(frozen=True)
+class EnvironmentDigests:
+    """What the digests of a result have of its environment."""
+
+    spec: EnvironmentSpec
+    key: str
+    """Its whole content."""
+
+    digest: str
+    versions: dict[str | None, str | None] = field(default_factory=dict)
+    """By the Python that a checkpoint requires: the version of the submission's Python."""
+
+    @functools.cached_property
+    def image(self) -> str | None:
+        return local_image_id(self.spec)
+
+    def python_version(self, required: str | None) -> str | None:
+        if required not in self.versions:
+            self.versions[required] = host_python_version(self.spec.requiring(required))
+        return self.versions[required]
+
+
 @dataclass(slots=True)
 class ExpectedDigests:
     """Digests of the inputs as they are now. Inputs that many submissions share are read once."""
@@ -79,38 +102,49 @@ class ExpectedDigests:
 
     shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
     contents: dict[Path, Contents] = field(default_factory=dict)
-    images: dict[str, str | None] = field(default_factory=dict)
+    environments: dict[str, EnvironmentDigests] = field(default_factory=dict)
+    """By the content of the environment."""
+
+    keys: dict[int, tuple[EnvironmentSpec, str]] = field(default_factory=dict)
+    """The content, by the identity of the object, which is kept so that no other one can have it."""
 
     def digests(self, submission: Submission) -> Digests:
-        problem, checkpoint, spec = submission.problem, submission.checkpoint, submission.environment
-        key = (problem.path, checkpoint.name, spec.model_dump_json())
+        problem, checkpoint = submission.problem, submission.checkpoint
+        environment = self._environment(submission.environment)
+        key = (problem.path, checkpoint.name, environment.key)
         if key not in self.shared:
-            self.shared[key] = self._shared(problem, checkpoint, spec, key[2])
+            self.shared[key] = self._shared(problem, checkpoint, environment)
         digests = self.shared[key]
         if isinstance(digests, UsageError):
             raise digests
         return digests.model_copy(update={"submission": tree_digest(open_submission(submission.path))})
 
+    def _environment(self, spec: EnvironmentSpec) -> EnvironmentDigests:
+        if id(spec) not in self.keys:
+            self.keys[id(spec)] = (spec, spec.model_dump_json())
+        key = self.keys[id(spec)][1]
+        if key not in self.environments:
+            self.environments[key] = EnvironmentDigests(spec, key, spec.digest())
+        return self.environments[key]
+
     def _shared(
-        self, problem: ProblemConfig, checkpoint: CheckpointConfig, spec: EnvironmentSpec, spec_json: str
+        self, problem: ProblemConfig, checkpoint: CheckpointConfig, environment: EnvironmentDigests
     ) -> Digests | UsageError:
         try:
             if problem.path not in self.contents:
                 self.contents[problem.path] = Contents.of(problem)
-            tests = tests_digest(problem, checkpoint, self.contents[problem.path])
+            inputs = checkpoint_inputs(problem, checkpoint, self.contents[problem.path])
             read_test_lock(problem)  # a damaged one is rejected before anything is evaluated
-            python = None if self.remote else host_python_version(spec.requiring(checkpoint.requires_python))
+            python = None if self.remote else environment.python_version(checkpoint.requires_python)
         except UsageError as error:
             return error
         except OSError as error:
             return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
-        if spec_json not in self.images:
-            self.images[spec_json] = local_image_id(spec)
         return Digests(
-            tests=tests,
-            config=problem.digest(checkpoint),
-            environment=spec.digest(),
-            image=self.images[spec_json],
+            tests=inputs.tests_digest,
+            config=inputs.config_digest,
+            environment=environment.digest,
+            image=environment.image,
             python=python,
         )
 

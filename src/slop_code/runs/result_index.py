@@ -22,6 +22,7 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
 )
 from slop_code.runs.folders.run_lock import STATE_DIR
+from slop_code.runs.run_layout import relative_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +128,7 @@ class ResultIndex:
         self._changed = False
 
     def _key(self, path: Path) -> str:
-        return os.path.relpath(path, self.folder) if self.folder else str(path)
+        return relative_path(path, self.folder) if self.folder else str(path)
 
     def _passed_by_test(self, path: Path, stamp: Stamp) -> PassedByTest:
         recent = self._recent.get(self._key(path))

@@ -63,6 +63,14 @@ def stored_snapshot(folder: Path) -> Path:
     return next((path for path in paths if path.is_dir()), folder / SNAPSHOT)
 
 
+def relative_path(path: Path, folder: Path) -> str:
+    """As os.path.relpath, and much quicker for a path that begins with that of the folder."""
+    text, inside = str(path), f"{folder}/"
+    if text.startswith(inside) and ".." not in path.parts:
+        return text[len(inside) :]
+    return os.path.relpath(path, folder)
+
+
 def names_in(folder: Path) -> list[str]:
     """Names of files and folders alike, without hidden ones."""
     return sorted(name for name in os.listdir(folder) if not name.startswith("."))

@@ -11,7 +11,7 @@ from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.plan import OVERWRITE
-from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT
+from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT, relative_path
 from slop_code.runs.scb.scb_lines import agent_facts_of, scb_lines_of
 from slop_code.runs.summary import skipped_lines
 
@@ -56,6 +56,7 @@ def lines_of(
     checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
     for item in _kept_despite_issues(issues, index):
         checkpoints.setdefault((item.problem, item.name), item)
+    assert run.folder is not None
     assert run.input_folder is not None
     scb_lines = {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
     lines: list[CheckpointLine] = []
@@ -67,13 +68,13 @@ def lines_of(
                 regressions = index.regressions(item.path, before.path, before.name)
             before = item
         line = CheckpointLine(
-            **item.facts.model_dump(),
+            **dict(item.facts),
             run=run.name,
             problem=item.problem,
             checkpoint=item.name,
             order=item.order,
             regressions=regressions,
-            evaluation=os.path.relpath(item.path, run.folder) if _is_file_of(item, index) else None,
+            evaluation=relative_path(item.path, run.folder) if _is_file_of(item, index) else None,
             agent=agent_facts_of(item.inputs, scb_lines.get((item.problem, item.name))),
             not_looked_at_again=item.not_looked_at_again,
         )

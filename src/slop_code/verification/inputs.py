@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.groups import QUARANTINED
-from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.pytest_arguments import options_of
 from slop_code.execution.submission import read_tree
@@ -28,7 +28,8 @@ _LAST_OWN_OPTION = "-vv"
 
 def problem_discrepancies(stored: CorrectnessResults, problem: ProblemConfig) -> Iterator[Discrepancy]:
     checkpoint, provenance = problem.checkpoint(stored.checkpoint_name), stored.provenance
-    config, tests = problem.digest(checkpoint), tests_digest(problem, checkpoint, Contents.of(problem))
+    inputs = checkpoint_inputs(problem, checkpoint, Contents.of(problem))
+    config, tests = inputs.config_digest, inputs.tests_digest
     digests, names, groups = provenance.digests, list(problem.checkpoints), dict(problem.custom_groups)
     if digests.config != config:
         yield Discrepancy("digest", "provenance.digests.config", digests.config, f"{config} in {problem.path}")

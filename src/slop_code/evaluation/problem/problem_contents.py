@@ -12,6 +12,7 @@ from slop_code.evaluation.command import render_ini
 from slop_code.evaluation.selection import checkpoint_files, files_in, select
 from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
 from slop_code.execution.assets import walk
+from slop_code.execution.file_signatures import SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.selection import Selection
+
+MAX_READ_BYTES = 1 << 20
+
+_digests = SignatureCache[str](os.stat)
+"""Digests of files by their paths; links are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +50,9 @@ class Contents:
         return self.tests[path][1:] if path in self.tests else None
 
 
-def tests_digest(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> str:
-    """The digest of all inputs of a checkpoint's tests: files, assets and ini."""
-    return selected_inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents)).tests_digest
+def checkpoint_inputs(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents) -> TestInputs:
+    """The inputs of a checkpoint's tests, without the digests of their code."""
+    return selected_inputs(problem, checkpoint, contents, *_selected(problem, checkpoint, contents))
 
 
 def inputs_of(problem: ProblemConfig, checkpoint: CheckpointConfig) -> TestInputs:
@@ -78,6 +84,14 @@ def selected_inputs(
 
 
 def file_digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        executable = "x" if os.fstat(stream.fileno()).st_mode & 0o100 else "-"
-        return executable + hashlib.file_digest(stream, "sha256").hexdigest()
+    """A file that this process has read before is not read again while its signature is the same."""
+    name = str(path)
+    if (known := _digests.get(name)) is not None:
+        return known
+    with open(name, "rb", buffering=0) as stream:
+        status = os.fstat(stream.fileno())
+        small = status.st_size <= MAX_READ_BYTES  # `file_digest` makes a large buffer each time
+        digest = hashlib.sha256(stream.read()) if small else hashlib.file_digest(stream, "sha256")
+    value = f"{'x' if status.st_mode & 0o100 else '-'}{digest.hexdigest()}"
+    _digests.put(name, {name: signature_of(status)}, value)
+    return value

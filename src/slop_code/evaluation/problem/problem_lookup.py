@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from slop_code._suggestions import did_you_mean, known_names
 from slop_code.errors import UsageError
-from slop_code.evaluation.config import ProblemConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from slop_code.evaluation.config import ProblemConfig
 
 PROBLEMS_VARIABLE = "SCBENCH_PROBLEMS_DIR"
 PATH_VARIABLE = "SCBENCH_PROBLEMS_PATH"
@@ -58,6 +59,8 @@ def find_folder(name: str, folders: Sequence[Path]) -> Path | None:
 
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
     """A folder with a config.yaml, or the name of such a folder in the problems folder."""
+    from slop_code.evaluation.config import ProblemConfig  # late: the options of commands need only the names above
+
     return ProblemConfig.from_yaml(problem_folder(name_or_path, problems_dir))
 
 

@@ -24,7 +24,7 @@ EXPECTED = '{"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"
 
 
 class Quarantined(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     test: Annotated[str, Field(pattern=r"^[^:]+\.py::.+$")]
     """`file::id`, relative to the tests folder. A class covers its tests, and a function all its parameters."""
@@ -36,7 +36,7 @@ class Quarantined(BaseModel):
 
 
 class Ledger(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = 1
     tests: tuple[Quarantined, ...] = ()

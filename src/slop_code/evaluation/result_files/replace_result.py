@@ -59,15 +59,18 @@ def finish_replacement(output: Path) -> None:
     """Complete a replacement after which only the new result is left, and remove what other killed writers left."""
     if is_interrupted(output):
         _put_in_place(output)
-    for path in output.glob(f"{UNFINISHED}*"):
-        if LEFT_BEHIND.fullmatch(path.name):
-            remove_path(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for name in os.listdir(output):
+            if name.startswith(UNFINISHED) and LEFT_BEHIND.fullmatch(name):
+                remove_path(output / name)
 
 
 def is_interrupted(output: Path) -> bool:
     """Whether a new result is complete and not in its place yet, and the old one is gone or never was."""
-    complete = not (output / NEW).is_symlink() and os.path.lexists(output / NEW / RESULT_FILE)
-    return complete and not os.path.lexists(output / RESULT_FILE)
+    new = output / NEW
+    if not os.path.lexists(new) or new.is_symlink():
+        return False
+    return os.path.lexists(new / RESULT_FILE) and not os.path.lexists(output / RESULT_FILE)
 
 
 def _put_in_place(output: Path) -> None:

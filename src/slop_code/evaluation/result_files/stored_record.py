@@ -58,7 +58,11 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
 
 class Stored(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,  # a command needs few of the records
     )
 
     @model_validator(mode="before")

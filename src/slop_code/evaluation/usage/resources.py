@@ -20,7 +20,11 @@ Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 class Measured(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_serialization_defaults_required=True
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        json_schema_serialization_defaults_required=True,
+        defer_build=True,
     )
 
 

@@ -38,19 +38,25 @@ def system_paths(*prefixes: str) -> tuple[str, ...]:
 
 def system_arguments(hidden: Iterable[Path] = (), prefixes: Sequence[str] = ()) -> list[str]:
     """bwrap's arguments that mount the system; `hidden` folders within it are covered."""
+    mounts, real_paths = _system_mounts(*prefixes)
+    secrets = [os.path.realpath(path) for path in hidden if os.path.exists(path)]
+    covered = [secret for secret in secrets if is_within(secret, real_paths)]
+    return [*mounts, *[word for secret in covered for word in ("--tmpfs", secret)]]
+
+
+@functools.cache
+def _system_mounts(*prefixes: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """bwrap's arguments that mount the system, and the mounted paths without links."""
     arguments: list[str] = []
     paths = system_paths(*prefixes)
     for path in paths:
-        if Path(path).is_symlink() and Path(path).parent == Path("/"):
+        if os.path.islink(path) and os.path.dirname(path) == "/":
             arguments += ["--symlink", os.readlink(path), path]
         else:
             arguments += ["--ro-bind", path, path]
     for name in ("passwd", "group", "hosts", "nsswitch.conf"):
         arguments += ["--ro-bind", str(ETC_FILES / name), f"/etc/{name}"]
-    for secret in (path.resolve() for path in hidden if path.exists()):
-        if is_within(secret, [Path(path).resolve() for path in paths]):
-            arguments += ["--tmpfs", str(secret)]
-    return arguments
+    return tuple(arguments), tuple(map(os.path.realpath, paths))
 
 
 def command_arguments(folder: str) -> list[str]:
@@ -80,5 +86,7 @@ def mount_error(prefix: str) -> str | None:
     return None
 
 
-def is_within(path: Path, roots: Iterable[str | Path]) -> bool:
-    return any(path == Path(root) or Path(root) in path.parents for root in roots)
+def is_within(path: str | Path, roots: Iterable[str | Path]) -> bool:
+    """Compares absolute paths as they are written."""
+    inner = f"{path}/"
+    return any(inner.startswith(f"{str(root).rstrip('/')}/") for root in roots)

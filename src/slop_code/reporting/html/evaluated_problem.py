@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem.problem_contents import Contents, tests_digest
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.result_files.origin import remembered_problem, stored_origin
 from slop_code.execution.assets import walk
 from slop_code.reporting.html.test_source import TestSources
@@ -48,7 +48,7 @@ class ProblemFolder:
 
     def _tests_digest(self, checkpoint: str, contents: Contents) -> str | None:
         try:
-            return tests_digest(self.config, self.config.checkpoints[checkpoint], contents)
+            return checkpoint_inputs(self.config, self.config.checkpoints[checkpoint], contents).tests_digest
         except UNREADABLE:
             return None
 

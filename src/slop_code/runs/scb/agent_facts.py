@@ -92,7 +92,8 @@ class AgentIdentity(Stored):
 
 def read_agent_facts(checkpoint: Path) -> AgentFacts | None:
     """From inference_result.json in a checkpoint's folder; None where there is none, or nothing usable in it."""
-    document = read_json(checkpoint / INFERENCE_FILE)
+    if not (document := read_json(checkpoint / INFERENCE_FILE)):
+        return None
     usage = mapping(document.get("usage"))
     values = {**mapping(usage.get("net_tokens")), "cost": usage.get("cost"), "steps": usage.get("steps")}
     values |= {name: document.get(name) for name in ("started", "elapsed")}

@@ -1,0 +1,26 @@
+"""Names of a package that are imported when they are first used, so that a command loads only what it needs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
+    """The `__getattr__` of a package; `modules` has the module of each name. These modules are names of it as well."""
+    inner = {module.removeprefix(f"{package}."): module for module in modules.values()}
+
+    def get(name: str) -> object:
+        if name in modules:
+            value = getattr(importlib.import_module(modules[name]), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if name in inner:
+            return importlib.import_module(inner[name])
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get

@@ -1,0 +1,80 @@
+"""Signatures of files, by which a process recognises files that it has verified or read before."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+Signature = tuple[int, ...]
+Value = TypeVar("Value")
+
+SETTLED_NS = 2_000_000_000
+"""Age from which the times of a file tell two versions apart: file systems count in steps of up to two seconds."""
+
+MAX_SIGNATURES = 100_000
+"""Signatures that one cache keeps; the values that were used longest ago go first."""
+
+
+def signature_of(status: os.stat_result) -> Signature:
+    """Equal as long as nobody wrote to the file, replaced it or changed its mode; of a folder also its list of names.
+
+    A program can set the modification time back, but not the change time, which the kernel sets to the current time.
+    """
+    return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+class SignatureCache(Generic[Value]):
+    """Values that follow from the content of files, kept in memory until a signature of one of the files changes."""
+
+    def __init__(self, read_status: Callable[[str], os.stat_result] = os.lstat) -> None:
+        self._read_status = read_status
+        self._known: OrderedDict[Hashable, tuple[Mapping[str, Signature], Value]] = OrderedDict()
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Value | None:
+        """None where there is no value, or where a file changed since."""
+        with self._lock:
+            known = self._known.get(key)
+            if known is None:
+                return None
+            self._known.move_to_end(key)
+        signatures, value = known
+        read_status = self._read_status
+        try:
+            for path, expected in signatures.items():
+                if signature_of(read_status(path)) != expected:
+                    break
+            else:
+                return value
+        except OSError:
+            pass
+        self._forget(key)
+        return None
+
+    def put(self, key: Hashable, signatures: Mapping[str, Signature], value: Value) -> None:
+        """Keep a value. The signatures were taken before the files were read, so that a later change is noticed.
+
+        A file that changed a moment ago could change again without a new time, so its value is not kept.
+        """
+        latest = time.time_ns() - SETTLED_NS
+        if any(max(signature[-2:]) > latest for signature in signatures.values()):
+            return
+        self._forget(key)
+        with self._lock:
+            self._known[key] = (signatures, value)
+            self._count += len(signatures)
+            while self._count > MAX_SIGNATURES:
+                _, (oldest, _) = self._known.popitem(last=False)
+                self._count -= len(oldest)
+
+    def _forget(self, key: Hashable) -> None:
+        with self._lock:
+            if (known := self._known.pop(key, None)) is not None:
+                self._count -= len(known[0])
