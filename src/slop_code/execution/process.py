@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
@@ -34,6 +34,8 @@ MAX_OUTPUT = 16 << 20
 GRACE_S = 3.0
 POLL_S = 0.05
 START_S = 60.0
+
+Process: TypeAlias = subprocess.Popen[bytes]
 
 BUSY_LOOP = """
 import os, sys
@@ -118,7 +120,7 @@ def _head(stream: IO[bytes], limit: int) -> bytes:
 class PipedProcess:
     """A process whose stdin and stdout are pipes of ours; deadlines are on the monotonic clock."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Process) -> None:
         self._process = process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -182,7 +184,7 @@ def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
             child._stdout.close()
 
 
-def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[Process, socket.socket]:
     """Start a process that shares a socket with us; `argv` gets the number of its descriptor there.
 
     Its stdin is empty, and its stdout and stderr go to `log`. The caller ends it with `end_process`.
@@ -226,7 +228,7 @@ def cpu_load(count: int) -> Iterator[None]:
         yield
 
 
-def _start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+def _start(argv: Sequence[str], **options: Any) -> Process:
     with _start_errors(argv):
         return subprocess.Popen(argv, start_new_session=True, **options)
 
@@ -244,7 +246,7 @@ def _shown(argv: Sequence[str]) -> str:
     return shlex.join("***" if argv[max(0, number - 2)] == "--setenv" else word for number, word in enumerate(argv))
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
+def _wait(process: Process, timeout: float) -> int | None:
     """A pidfd becomes readable at once, while Popen.wait with a timeout polls every 50 ms."""
     try:
         descriptor = os.pidfd_open(process.pid)
@@ -260,7 +262,7 @@ def _wait(process: subprocess.Popen[bytes], timeout: float) -> int | None:
     return process.poll()
 
 
-def end_process(process: subprocess.Popen[bytes]) -> None:
+def end_process(process: Process) -> None:
     """Terminate, then kill; once it has ended, kill the rest of its process group."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
