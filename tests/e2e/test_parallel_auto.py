@@ -275,12 +275,16 @@ def test_a_run_never_has_more_pairs_at_work_than_jobs(auto, cache, need_bubblewr
 
 
 def test_a_divided_job_is_not_taken_for_a_short_one(auto, cache, need_bubblewrap, tmp_path):
-    """What is kept for the next plan is about the sum of its tests, whatever the number of pairs."""
+    """What is kept for the next plan has the sum of its tests, whatever the number of pairs."""
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.2)\n" + ECHO)
+    kept = ResultCache(cache).root / "durations"
+    before = set(kept.glob("*"))
+    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.5)\n" + ECHO)
     folders = snapshots(problem, tmp_path)
     run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", "2"])
     [results] = results_of(problem, folders)
     assert pairs(results) == (2, None)
-    kept = [float(path.read_text()) for path in (ResultCache(cache).root / "durations").iterdir()]
-    assert any(seconds >= sum(test.duration_ms for test in results.tests) / 1000 for seconds in kept)
+    [new] = set(kept.glob("*")) - before
+    beside_tests = results.duration - results.phases["tests"]
+    serial = beside_tests + sum(test.duration_ms for test in results.tests) / 1000
+    assert float(new.read_text()) == pytest.approx(max(results.duration, serial), rel=1e-4)
