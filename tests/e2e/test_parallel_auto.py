@@ -28,8 +28,11 @@ from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.usage.test_durations import load_durations
 from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.environment import load_environment
 from slop_code.execution.processor_places import processor_places
+from slop_code.runs.job_records import Submission
 from slop_code.runs.result_cache import ResultCache
+from slop_code.runs.result_cache_key import duration_key
 from slop_code.runs.run_layout import RESULT_FILE
 from tests.e2e.test_hangs import left_alive
 from tests.e2e.test_parallel import PATIENCE_S, comparable, messages, several, subjects
@@ -275,12 +278,18 @@ def test_a_run_never_has_more_pairs_at_work_than_jobs(auto, cache, need_bubblewr
 
 
 def test_a_divided_job_is_not_taken_for_a_short_one(auto, cache, need_bubblewrap, tmp_path):
-    """What is kept for the next plan is about the sum of its tests, whatever the number of pairs."""
+    """What is kept for the next plan has the sum of its tests, whatever the number of pairs."""
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.2)\n" + ECHO)
+    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.5)\n" + ECHO)
     folders = snapshots(problem, tmp_path)
     run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", "2"])
     [results] = results_of(problem, folders)
     assert pairs(results) == (2, None)
-    kept = [float(path.read_text()) for path in (ResultCache(cache).root / "durations").iterdir()]
-    assert any(seconds >= sum(test.duration_ms for test in results.tests) / 1000 for seconds in kept)
+    environment = load_environment("local")
+    submission = Submission(
+        problem=problem, checkpoint=problem.checkpoint(1), environment=environment, path=reference(problem)
+    )
+    kept = ResultCache(cache).expected_duration(duration_key(submission))
+    beside_tests = results.duration - results.phases["tests"]
+    serial = beside_tests + sum(test.duration_ms for test in results.tests) / 1000
+    assert kept == pytest.approx(max(results.duration, serial), rel=1e-4)
