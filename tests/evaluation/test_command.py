@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.evaluation.command import render_ini
+from slop_code.evaluation.command import imported_template_command, render_ini
 from slop_code.evaluation.config import GroupType, MarkerConfig
+from slop_code.evaluation.staging import judge_sources
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,3 +83,10 @@ def test_pytest_collects_what_is_to_run_and_nothing_else(tmp_path):
         )
     shown = run_pytest(tmp_path, render_ini({"slow": marker("")}, run), "--collect-only", "-q")
     assert sorted(line for line in shown.splitlines() if "::" in line) == sorted(f"{name}::test_it" for name in run)
+
+
+def test_an_imported_template_has_the_test_tools_of_the_judge():
+    command = ["/slop/bin/uvx", "--with=pytest", "--offline", "pytest", "-c", "pytest.ini", "tests"]
+    *tools, script = imported_template_command(command, "/slop/judge/plugin")
+    assert tools == ["/slop/bin/uvx", "--with=pytest", "--offline", "--from", "pytest", "python"]
+    assert script.removeprefix("/slop/judge/plugin/") in judge_sources()

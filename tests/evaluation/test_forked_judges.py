@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import pytest
 
@@ -192,6 +193,27 @@ def test_two_judges_of_one_template_share_nothing(tmp_path, kind):
     assert numbers[0] != numbers[1]
 
 
+DYING = """
+    import os
+    def test_dies_in_the_first_judge():
+        os.write(1, b"output of " + str(os.getpid()).encode())
+        if not os.path.exists("../first"):
+            open("../first", "w").write(str(os.getpid()))
+            os._exit(0)
+        assert 0
+"""
+
+
+def test_a_judge_that_died_leaves_no_output_to_the_next_one(tmp_path):
+    folder = JudgeFolder(tmp_path, {"test_dies.py": DYING})
+    with folder.collected() as template:
+        first, second = folder.forked(template), folder.forked(template)
+    dead = (folder.root / "first").read_text()
+    assert (first.statuses, second.statuses) == ({}, {"test_dies_in_the_first_judge": "failed"})
+    assert "output of" in second.log
+    assert f"output of {dead}" not in second.log
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"only": ["test_b.py::test_2"]}, *in_proof({"quarantined": ["test_a.py::test_1"]}, {"seed": 5})],
@@ -204,3 +226,39 @@ def test_the_tests_of_a_request_are_chosen_in_the_judge(tmp_path, changes):
         forked = folder.forked(template, "-k", "test_1 or test_2", **changes)
     assert forked.comparable == cold.comparable
     assert "deselected" in [line["kind"] for line in forked.stream]
+
+
+CLOCKS = """
+    import json, logging
+    def test_clock(): open(".scbench/logging.json", "w").write(str(logging._startTime))
+"""
+
+
+@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
+def test_start_times_are_those_of_the_judge(tmp_path, kind):
+    folder = JudgeFolder(tmp_path, {"test_clock.py": CLOCKS})
+    with getattr(folder, kind)() as template:
+        before = time.time()
+        judged = folder.forked(template)
+    report, ctrf, logged = (
+        json.loads((judged.folder / name).read_text())
+        for name in ("pytest-report.json", "ctrf-report.json", "logging.json")
+    )
+    assert report["created"] - report["duration"] >= before - 0.01
+    assert ctrf["results"]["summary"]["start"] >= int(before * 1000)
+    assert (logged / 1e9 if logged > 1e12 else logged) >= before
+
+
+def test_no_judge_frees_every_object_at_its_end(tmp_path):
+    code = """
+        import os, sys
+        class Kept:
+            def __del__(self, mkdir=os.mkdir): mkdir(".scbench/freed")
+        sys.kept = Kept()
+        def test_nothing(): pass
+    """
+    folder = JudgeFolder(tmp_path, {"test_kept.py": code})
+    judged = [folder.cold()]
+    with folder.collected() as template:
+        judged.append(folder.forked(template))
+    assert [(one.exit_code, (one.folder / "freed").exists()) for one in judged] == [(0, False), (0, False)]

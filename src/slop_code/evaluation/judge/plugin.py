@@ -6,6 +6,8 @@ of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may 
 (for `slop_code_usage`), `test_folders` (folders of the tests that are no data), `test_code` (files of the tests that no
 call hands over), `only` (node ids to run; null: all), `seed` (of the order of tests and of `random`; null: neither) and
 `quarantined` (node ids).
+
+If `SLOP_CODE_TEMPLATE` is set, the process is a collected template (`slop_code_collected_template`).
 """
 
 from __future__ import annotations
