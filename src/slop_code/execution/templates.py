@@ -77,13 +77,13 @@ class JudgeTemplate:
         if not wait_for(self._socket.fileno(), self.spec.timeout):
             return f"it was not ready within {self.spec.timeout:g} s"
         try:
-            answer = json.loads(self._socket.recv(MAX_PACKET) or b"{}")
+            answer = dict(json.loads(self._socket.recv(MAX_PACKET) or b"{}"))
         except (OSError, ValueError):
             answer = {}
-        if answer.get("ready") == self.spec.kind:
-            memory = answer.get("memory", 0)
-            return f"it takes {memory >> 20} MiB of memory" if memory > MAX_MEMORY else None
-        return str(answer.get("refused") or f"it ended: {tail(self._log, MAX_TAIL).strip()}")
+        if answer.get("ready") != self.spec.kind:
+            return str(answer.get("refused") or f"it is not ready: {tail(self._log, MAX_TAIL).strip()}")
+        memory = int(answer.get("memory", 0))
+        return f"it takes {memory >> 20} MiB of memory" if memory > MAX_MEMORY else None
 
     def evaluate(self, request: Mapping[str, Any], log: Path, timeout: float) -> ProcessResult:
         """Fork a judge for one evaluation, and wait for its end; after the timeout everything of it is killed."""

@@ -3,7 +3,7 @@
 Three kinds of processes run this code:
 
 - The template. It answers on a SOCK_SEQPACKET socket, whose number is in `SLOP_CODE_TEMPLATE`: one packet when it is
-  ready (`ready`: `imported` or `collected`) or is not (`refused`: the reason), then it forks a supervisor for each
+  ready (`ready`: `imported` or `collected`, and `memory`: its bytes) or is not (`refused`: the reason), then it forks a supervisor for each
   packet `{"evaluate": 1}` with four descriptors: memory file with the request, log, lifeline, status.
 - The supervisor (`slop_code_supervisor`), one per evaluation. It starts the boxes, enters the namespaces of the judge's
   box and forks the judge; it writes the exit status (4 bytes) to the status pipe. Whatever fails before leaves that
@@ -67,11 +67,16 @@ def high_descriptor(number: int) -> int:
     return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, FIRST_HIGH_DESCRIPTOR)
 
 
-def answer(server: socket.socket, **packet: str) -> None:
+def answer(server: socket.socket, **packet: str | int) -> None:
     try:
         server.send(json.dumps(packet).encode())
     except OSError:  # the evaluator is gone
         os._exit(0)
+
+
+def resident_memory() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluation:
@@ -83,7 +88,7 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
     supervisor = sys.modules["slop_code_supervisor"]
     gc.collect()
     gc.freeze()  # the garbage collector of a judge would copy all memory of the template
-    answer(server, ready=kind)
+    answer(server, ready=kind, memory=resident_memory())
     poll = select.poll()
     poll.register(server, select.POLLIN)
     while True:
