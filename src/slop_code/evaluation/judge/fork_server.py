@@ -3,8 +3,9 @@
 Three kinds of processes run this code:
 
 - The template. It answers on a SOCK_SEQPACKET socket, whose number is in `SLOP_CODE_TEMPLATE`: one packet when it is
-  ready (`ready`: `imported` or `collected`, and `memory`: its bytes) or is not (`refused`: the reason), then it forks a supervisor for each
-  packet `{"evaluate": 1}` with four descriptors: memory file with the request, log, lifeline, status.
+  ready (`ready`: `imported` or `collected`, and `memory`: its bytes) or is not (`refused`: the reason), then it forks a
+  supervisor for each packet `{"evaluate": 1}` with four descriptors: memory file with the request, log, lifeline,
+  status.
 - The supervisor (`slop_code_supervisor`), one per evaluation. It starts the boxes, enters the namespaces of the judge's
   box and forks the judge; it writes the exit status (4 bytes) to the status pipe. Whatever fails before leaves that
   pipe without one. The end of the lifeline ends everything of the evaluation.
