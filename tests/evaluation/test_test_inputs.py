@@ -5,8 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.problem.problem_contents import Contents, inputs_of
-from slop_code.evaluation.problem.problem_contents import tests_digest as digest_of_tests
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs, inputs_of
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.test_code.test_inputs import OUTSIDE, TestInputs, code_digests
 from tests.run_world import world
@@ -67,7 +66,10 @@ def test_inputs_make_the_digests_of_a_result_and_load_back_equal(world, tmp_path
     problem = ProblemConfig.from_yaml(world.problem(markers={"slow": {"group": "Error"}}, visible=["data/*"]))
     checkpoint = problem.checkpoint(2)
     inputs = inputs_of(problem, checkpoint)
-    tests, config = digest_of_tests(problem, checkpoint, Contents.of(problem)), problem.digest(checkpoint)
+    tests, config = (
+        checkpoint_inputs(problem, checkpoint, Contents.of(problem)).tests_digest,
+        problem.digest(checkpoint),
+    )
     inputs.save(tmp_path)
     loaded = TestInputs.load(tmp_path)
     assert loaded == inputs

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem.problem_contents import Contents
-from slop_code.evaluation.problem.problem_contents import tests_digest as digest_of_tests
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin
 from slop_code.reporting.html import evaluated_problem
 from slop_code.reporting.html.evaluated_problem import EvaluatedProblems
@@ -40,7 +39,7 @@ def made(problem, **fields):
     config = ProblemConfig.from_yaml(problem)
     checkpoint = config.checkpoints["checkpoint_2"]
     digests = {
-        "tests": digest_of_tests(config, checkpoint, Contents.of(config)),
+        "tests": checkpoint_inputs(config, checkpoint, Contents.of(config)).tests_digest,
         "config": config.digest(checkpoint),
     }
     return result([FAILED], checkpoint_name="checkpoint_2", digests={**digests, **fields.pop("digests", {})}, **fields)

@@ -13,8 +13,7 @@ import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.problem.problem_contents import Contents
-from slop_code.evaluation.problem.problem_contents import tests_digest as digest_of_tests
+from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.submission import tree_digest
@@ -158,7 +157,7 @@ def test_a_problem_arrives_with_what_its_evaluation_reads(problem: ProblemConfig
     ]  # fmt: skip
     moved = problem.at(tmp_path / "there")
     checkpoint = problem.checkpoint(1)
-    there, here = (digest_of_tests(one, checkpoint, Contents.of(one)) for one in (moved, problem))
+    there, here = (checkpoint_inputs(one, checkpoint, Contents.of(one)).tests_digest for one in (moved, problem))
     assert there == here
     assert moved.digest(moved.checkpoint(1)) == problem.digest(checkpoint)
     assert ProblemConfig.from_yaml(tmp_path / "there").model_dump() == problem.model_dump()
