@@ -145,8 +145,9 @@ def test_a_template_has_no_descriptor_of_an_evaluation_left(folder):
 
 
 IN_BOX = """
-    import json, os, resource, socket
+    import ctypes, json, os, resource, socket
     from pathlib import Path
+    GET_DUMPABLE = 3
     def test_box():
         lines = Path("/proc/self/status").read_text().splitlines()
         names = ("Uid", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters")
@@ -156,6 +157,7 @@ IN_BOX = """
         state |= {"size": resource.getrlimit(resource.RLIMIT_FSIZE), "first": Path("/proc/1/comm").read_text()}
         state |= {"namespaces": {name: os.readlink(f"/proc/self/ns/{name}") for name in os.listdir("/proc/self/ns")}}
         state |= {"session": os.getsid(0) == os.getpid(), "own": os.stat("/proc/self/status").st_uid}
+        state["dumpable"] = ctypes.CDLL(None).prctl(GET_DUMPABLE)
         Path(".scbench/box.json").write_text(json.dumps(state))
 """
 HOLD = """
@@ -207,7 +209,7 @@ def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
     assert state == {
         "Uid": "1000", "CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
         "NoNewPrivs": "1", "Seccomp": "2", "Seccomp_filters": "1", "host": "box", "net": ["lo"],
-        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": True, "own": 1000,
+        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": True, "own": 1000, "dumpable": 1,
     }  # fmt: skip
 
 

@@ -96,6 +96,6 @@ def drop_privileges(filter_code: bytes) -> None:
     code = ctypes.create_string_buffer(filter_code, len(filter_code))
     program = FilterProgram(len(filter_code) // SECCOMP_INSTRUCTION, ctypes.addressof(code))
     check(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(program)), "restrict system calls")
-    # Entering a user namespace made this process undumpable: its files in /proc would belong to root, and the tests
+    # A change of credentials can make a process undumpable: its files in /proc would belong to root, and the tests
     # could not read them. No process of the submission can see this one.
     check(prctl(PR_SET_DUMPABLE, 1), "own its files in /proc")
