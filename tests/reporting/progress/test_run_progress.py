@@ -455,3 +455,12 @@ def test_a_run_goes_on_when_nobody_listens_any_more(error, live):
     with progress:
         progress.finished(SubmissionOutcome(submission(), facts(), "evaluated"))
         progress.step(ProgressEvent(ProgressKind.PULL_IMAGE, "a"))
+
+
+@pytest.mark.parametrize(("pairs", "left"), [(1, 50.0), (2, 20.0), (6, 0.0)])
+def test_a_job_that_several_pairs_share_is_expected_to_end_earlier(pairs, left):
+    clock, jobs = Clock(), [job(submission(), expected=60.0)]
+    tracker = ProgressTracker(jobs, 1, PassPolicy.ALL_CASES, clock)
+    tracker.started(jobs[0], pairs)
+    clock.now += 10
+    assert tracker.left == left
