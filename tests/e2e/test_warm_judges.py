@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
+from tests.e2e.test_hangs import left_alive
+from tests.factories import statuses_by_id
 
 pytestmark = pytest.mark.e2e
 
@@ -160,3 +163,43 @@ def test_a_forked_judge_has_the_state_of_a_new_one(judged, kind):
 
 def test_each_judge_has_a_random_state_of_its_own(judged):
     assert len({states["test_random"] for _, states in judged.values()}) == len(judged)
+
+
+CALLS = """
+    def test_upper(run):
+        assert run("abc").stdout == "ABC\\n"
+
+    def test_wrong(run):
+        assert run("abc").stdout == "abc\\n"
+
+    def test_daemon(run):
+        assert run("daemon").returncode == 0
+"""
+UPPER = """
+    import subprocess
+    import sys
+
+    if sys.argv[1:] == ["daemon"]:
+        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True, stdout=subprocess.DEVNULL)
+    print(*(word.upper() for word in sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), ("none", ["cold", "imported"])])
+def test_judges_of_every_kind_give_the_same_results(
+    cache, need, environment_spec, make_problem, make_submission, sandbox, kinds
+):
+    need(sandbox)
+    problem, other = make_problem({"test_checkpoint_1.py": CALLS}), make_problem({"test_checkpoint_1.py": CALLS})
+    seconds = f"{86400 + os.getpid()}.{len(kinds[-1])}"
+    submission = make_submission({"main.py": UPPER.replace("{seconds}", seconds)})
+    environment = environment_spec(sandbox=sandbox)
+    with TemplatePool() as pool:
+        judged = []
+        for chosen, templates in ((problem, None), (other, pool), (problem, pool), (problem, pool)):
+            options = {"cache": cache, "templates": templates}
+            judged.append(PytestRunner(chosen, chosen.checkpoint(1), environment, submission, **options).run())
+    assert [result.isolation["judge"] for result in judged] == ["cold", "cold", *kinds]
+    expected = {"test_upper": "passed", "test_wrong": "failed", "test_daemon": "passed"}
+    assert [statuses_by_id(result) for result in judged] == [expected] * 4
+    assert left_alive(seconds) == []

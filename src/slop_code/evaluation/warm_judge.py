@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
 """Settings of the judge that each evaluation has for itself."""
 
+OWN_VARIABLES = (SETTINGS_VARIABLE, "HOME", "UV_TOOL_DIR")
+"""Variables that name a folder of one evaluation, where there is no sandbox."""
+
 
 def warm_judge(pool: TemplatePool, context: EvaluationContext, staged: Staged, request: JudgeRequest) -> WarmJudge:
     """A template with the collected tests where they are used again, else one with the test tools alone."""
@@ -49,7 +52,7 @@ def _imported(context: EvaluationContext, request: JudgeRequest) -> TemplateSpec
     """Its children replace its environment, except what Python reads when it starts."""
     layout = context.sandbox.layout(request.reports)
     argv = imported_template_command(request.argv, layout.judge_path("plugin", request.files["plugin"]))
-    given = {name: value for name, value in request.environment.items() if name != SETTINGS_VARIABLE}
+    given = {name: value for name, value in request.environment.items() if name not in OWN_VARIABLES}
     environment = {**given, "PATH": f"{layout.tools}:{PATH}"}
     key = digest_of([__version__, argv, environment, _judge_digests(), *context.sandbox.identity()])
     timeout = context.environment.timeouts.collection

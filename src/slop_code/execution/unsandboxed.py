@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
 import os
 import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import open_regular
 from slop_code.errors import InfrastructureError, SubmissionSetupError
@@ -17,10 +20,13 @@ from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
 from slop_code.execution.submission import RESERVED, TreeLimitError, walk_tree
+from slop_code.execution.templates import DESCRIPTOR_VARIABLE, JudgeTemplate
 from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from slop_code.execution.sandbox import JudgeRequest, TemplateSpec
 
 COPY_S = 600
 CHUNK = 1 << 20
@@ -64,17 +70,28 @@ class Unsandboxed(HostSandbox):
         (workspace / REPORTS_DIR).mkdir()
         for name in ("tmp", "home"):
             (job.scratch / name).mkdir()
-        done = run(
-            end_daemons(request.argv),
-            env={**request.environment, "TMPDIR": layout.tmp},
-            log=job.log,
-            timeout=request.timeout,
-            cwd=workspace,
-            interactive=request.interactive,
-        )
+        environment = {**request.environment, "TMPDIR": layout.tmp}
+        with self._template(request) as template:
+            if template is None:
+                argv, interactive = end_daemons(request.argv), request.interactive
+                options: dict[str, Any] = {"timeout": request.timeout, "cwd": workspace, "interactive": interactive}
+                done = run(argv, env=environment, log=job.log, **options)
+            else:
+                done = template.evaluate(_forked_judge(request, workspace, environment), job.log, request.timeout)
         take_reports(workspace / REPORTS_DIR, request.reports)
         isolation = {"sandbox": self.name, "judge_and_subject_apart": False, "network": "full", "limits": {}}
-        return JudgeResult(done, isolation)
+        return JudgeResult(done, {**isolation, "judge": template.spec.kind if template else "cold"})
+
+    @contextlib.contextmanager
+    def _template(self, request: JudgeRequest) -> Iterator[JudgeTemplate | None]:
+        """An imported one: the folder of the tests, which a collected one has in its modules, is another each time."""
+        warm = request.warm if sys.platform.startswith("linux") else None
+        spec = next((spec for spec in warm.specs if spec.kind == "imported"), None) if warm else None
+        if warm is None or spec is None:
+            yield None
+            return
+        with warm.pool.use(spec, self.cache, functools.partial(_start_template, spec)) as template:
+            yield template if isinstance(template, JudgeTemplate) else None
 
     def _copy_workspace(self, job: JudgeJob, workspace: Path) -> None:
         """A layer is the whole workspace as set-up left it. Files with names that evaluations use are removed."""
@@ -85,6 +102,19 @@ class Unsandboxed(HostSandbox):
             copy_tree(layer or job.submission, workspace, job.scratch)
         for name in RESERVED:
             remove_path(workspace / name)
+
+
+def _start_template(spec: TemplateSpec, folder: Path, descriptor: int) -> list[str]:
+    """With the template everything ends that its judges have left."""
+    own = {"HOME": str(folder), "UV_TOOL_DIR": f"{folder}/tools", DESCRIPTOR_VARIABLE: str(descriptor)}
+    variables = {**spec.environment, **own}
+    return end_daemons(["env", "-i", *[f"{name}={value}" for name, value in variables.items()], *spec.argv])
+
+
+def _forked_judge(request: JudgeRequest, workspace: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+    settings = json.loads(request.files["settings.json"].read_text())
+    own = {"argv": list(request.argv), "cwd": str(workspace), "environment": dict(environment), "settings": settings}
+    return {**own, "boxes": None, "filter": None, "file_size": 0}
 
 
 def mount_tests(tests: Path, workspace: Path) -> None:

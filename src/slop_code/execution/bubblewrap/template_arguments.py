@@ -47,7 +47,8 @@ def template_arguments(
     sources = [*bwrap_files(), uv, uvx, ETC_FILES, helper_path(), cache.root]
     files = {**request.files, "settings.json": folder / "settings.json"}
     tests = ["--ro-bind", str(request.tests), f"{WORKSPACE}/{TESTS_DIR}"] if template.kind == "collected" else []
-    environment = {**template.environment, "TMPDIR": "/slop/tmp", DESCRIPTOR_VARIABLE: str(descriptor)}
+    own = {"TMPDIR": "/slop/tmp", DESCRIPTOR_VARIABLE: str(descriptor)}
+    environment = {"HOME": HOME, "UV_TOOL_DIR": "/slop/tmp/tools", **template.environment, **own}
     return [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
         "--cap-add", "ALL",
