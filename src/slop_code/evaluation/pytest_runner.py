@@ -16,6 +16,7 @@ from slop_code._arguments import check_path
 from slop_code._io import read_bounded
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
+from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evaluation_state import EvaluationState
 from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence
@@ -148,7 +149,7 @@ class PytestRunner:
             _log.info("graded %d tests: %s", len(graded.tests), graded.infrastructure_failure_reason or "a verdict")
         platform()
         results = state.results(graded)
-        if self.problem.parallel != 1:
+        if self.problem.parallel == AUTO:
             store_durations(self.cache, results)
         return results
 

@@ -51,7 +51,8 @@ def divide_tests(
     With a `seed`, the division is a random one.
     """
     problem, reason = context.problem, None
-    seconds = load_durations(context.cache, staged.digest) if problem.parallel != 1 else {}
+    # A fixed number of pairs divides by the number of tests alone, so that `problems check` can repeat a division.
+    seconds = load_durations(context.cache, staged.digest) if problem.parallel == AUTO else {}
     if problem.parallel == AUTO:
         reason = _serial_reason(context, staged, options)
         pairs = 1 if reason else useful_pairs(staged.roster, seconds)

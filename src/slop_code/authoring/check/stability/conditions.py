@@ -92,7 +92,7 @@ class ReferenceRun:
 def conditions_for(environment: EnvironmentSpec, effort: Effort) -> list[Condition]:
     """In the order of execution, without the first run of the reference.
 
-    The first parallel run is as in an evaluation; the others divide the tests at random, in random orders.
+    The first parallel run divides the tests evenly; the others divide them at random, in random orders.
     """
     numbers = range(effort.repeat)
     max_pairs = 1 if why_not_parallel(environment) else min(available_cpus(), MAX_PAIRS)
