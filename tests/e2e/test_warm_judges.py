@@ -185,7 +185,9 @@ UPPER = """
 """
 
 
-@pytest.mark.parametrize(("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), ("none", ["cold", "imported"])])
+@pytest.mark.parametrize(
+    ("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), ("none", ["cold", "imported"])]
+)
 def test_judges_of_every_kind_give_the_same_results(
     cache, need, environment_spec, make_problem, make_submission, sandbox, kinds
 ):
