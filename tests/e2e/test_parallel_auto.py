@@ -27,6 +27,7 @@ from slop_code.evaluation.problem.parallel_proof import (
 from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.usage.test_durations import load_durations
+from slop_code.execution import processor_places as places
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.execution.processor_places import processor_places
@@ -83,6 +84,12 @@ ALL_TOGETHER = """
 """The order does not matter, the number of tests in a process does."""
 
 pytestmark = [pytest.mark.e2e, several]
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch, tmp_path_factory):
+    """Other sessions of tests may share the cache, and take its places."""
+    monkeypatch.setattr(places, "PLACES", str(tmp_path_factory.mktemp("places")))
 
 
 @pytest.fixture
