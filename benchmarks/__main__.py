@@ -30,6 +30,7 @@ from benchmarks.machine import machine
 from benchmarks.measuring import BenchError
 from benchmarks.setting import Bench, sandboxes
 from benchmarks.table import Part, document, markdown, terminal, with_table
+from benchmarks.throughput import short_programs
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,6 +45,7 @@ PARTS: dict[str, ModuleType] = {
     "g": start_up,
     "h": stages,
     "j": processors,
+    "w": short_programs,
 }
 
 
