@@ -6,6 +6,7 @@ Seed and mixture are fixed, so that every session evaluates the same programs.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import random
 import sys
@@ -126,7 +127,12 @@ def _right(task: Task, _: int) -> Program:
 
 
 def _wrong(task: Task, index: int) -> Program:
-    source = task.source(task.family.edits[index % len(task.family.edits)])
+    return _edited(task, index % len(task.family.edits))
+
+
+@functools.lru_cache(maxsize=8)
+def _edited(task: Task, index: int) -> Program:
+    source = task.source(task.family.edits[index])
     passes = tuple(output(source, given).split() == expected.split() for given, expected in task.cases)
     if all(passes):
         raise ValueError(f"{task.name}: no case notices that this program is wrong\n{source}")
