@@ -30,6 +30,7 @@ from benchmarks.machine import machine
 from benchmarks.measuring import BenchError
 from benchmarks.setting import Bench, sandboxes
 from benchmarks.table import Part, document, markdown, terminal, with_table
+from benchmarks.throughput import short_programs, tiny_evaluations
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -43,7 +44,9 @@ PARTS: dict[str, ModuleType] = {
     "f": reports,
     "g": start_up,
     "h": stages,
+    "i": tiny_evaluations,
     "j": processors,
+    "w": short_programs,
 }
 
 
@@ -54,12 +57,20 @@ def letters(text: str) -> list[str]:
     return chosen
 
 
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number above 0")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     about = "; ".join(f"{letter}: {module.TITLE}" for letter, module in PARTS.items())
     root = argparse.ArgumentParser(prog="python -m benchmarks", description=f"What slop-code costs. Parts: {about}.")
     option = root.add_argument
     option("--only", type=letters, default=list(PARTS), metavar="a,c", help="these parts (default: all)")
     option("--quick", action="store_true", help="less of everything: a look, not a measurement")
+    option("--soak", type=positive, metavar="SECONDS", help="how long part (i) looks for growth (default: 30)")
+    option("--tiny", type=positive, metavar="N", help="checkpoints of the larger run of part (c) (default: 100)")
     option("--json", type=Path, default=Path("out/bench.json"), metavar="FILE", help="(default: out/bench.json)")
     option("--page", type=Path, metavar="FILE", help="write the table between the two marks of this page")
     return root
@@ -74,7 +85,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="slop-code-bench-", ignore_cleanup_errors=True) as name:
         os.environ["SCBENCH_CACHE_DIR"] = f"{name}/cache"
         working, missing = sandboxes()
-        bench = Bench(Path(name), "quick" if arguments.quick else "whole", working, missing, print_step)
+        scale = "quick" if arguments.quick else "whole"
+        bench = Bench(Path(name), scale, working, missing, print_step, arguments.soak, arguments.tiny)
         for letter in arguments.only:
             began = time.monotonic()
             try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import TYPE_CHECKING
 
 from benchmarks.bare import Bare, prepared_venv
@@ -109,10 +110,14 @@ def sizes(bench: Bench) -> list[Row]:
     problem = write_problem(bench.folder("problems") / "tiny", dict.fromkeys(names, TINY))
     if bench.scale != "least":
         evaluate_tiny(bench, problem, 1)
-    measured = [
-        each(bench, problem, runs, rounds) for runs, rounds in ((1, bench.size(3, 1, 1)), (bench.size(10, 4, 2), 1))
-    ]
+    runs_and_rounds = ((1, bench.size(3, 1, 1)), (runs_of_larger(bench, checkpoints), 1))
+    measured = [each(bench, problem, runs, rounds) for runs, rounds in runs_and_rounds]
     return rows(dict(measured), unit="ms", against=measured[0][0])
+
+
+def runs_of_larger(bench: Bench, checkpoints: int) -> int:
+    """At least as many as for the requested number of checkpoints."""
+    return math.ceil(bench.tiny_checkpoints / checkpoints) if bench.tiny_checkpoints else bench.size(10, 4, 2)
 
 
 def each(bench: Bench, problem: ProblemConfig, runs: int, rounds: int) -> tuple[str, list[float]]:
