@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What Python compiled is kept whatever the shell says: each of the many processes of tests would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
 # uv takes a third of the time of pip, which installs only uv.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 EXAMPLE := examples/problems/larder
@@ -82,12 +84,11 @@ flaky: install $(VENV)/.test
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m tests.stability.flaky --times $(TIMES) -n auto -m "not proof"
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
-# What pytest compiled is kept whatever the shell says: compiling it anew each time takes as long as a thousand tests.
 # Files in memory save a third of the time of the tests of runs. The rules of the architecture, which parse every file,
 # take as long as all tests of one half.
 UNNEEDED := ctrf hypothesispytest metadata pytest_jsonreport xdist
 MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
-UNIT := env -u PYTHONDONTWRITEBYTECODE $(MEMORY) $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
+UNIT := env $(MEMORY) $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
 HALF := tests/runs tests/reporting tests/comparison tests/verification tests/docs tests/release
 .PHONY: unit-half unit-rest
 unit: install $(VENV)/.test
