@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import shutil
 import sys
@@ -13,7 +14,8 @@ from benchmarks.measuring import BenchError, in_turns, run
 from benchmarks.setting import SALTS
 from benchmarks.table import Part, rows
 from benchmarks.tiny import example
-from slop_code.evaluation import CheckpointConfig, ProblemConfig, PytestRunner
+from slop_code import Evaluator
+from slop_code.evaluation import CheckpointConfig, CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
 
 if TYPE_CHECKING:
@@ -45,11 +47,18 @@ def solution(problem: ProblemConfig) -> Path:
 
 
 def warm(bench: Bench, problem: ProblemConfig, bare: Bare) -> dict[str, list[float]]:
+    """The second evaluation of an evaluator starts its template, so the first two rounds do not count."""
     actions: dict[str, Callable[[], object]] = {"warm: bare pytest": functools.partial(bare.run, prepared_venv(bench))}
-    for name in bench.sandboxes:
-        actions[f"warm: {name}"] = functools.partial(evaluate, bench, name, problem)
-    actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench, problem)
-    return in_turns(actions, bench.size(5, 1, 1), warm=bench.size(1, 1, 0))
+    with contextlib.ExitStack() as stack:
+        for name in bench.sandboxes:
+            evaluator = stack.enter_context(Evaluator(1, bench.environment(name)))
+            actions[f"warm: {name}"] = functools.partial(evaluate_warm, evaluator, problem)
+        actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench, problem)
+        return in_turns(actions, bench.size(5, 1, 1), warm=bench.size(2, 2, 0))
+
+
+def evaluate_warm(evaluator: Evaluator, problem: ProblemConfig) -> None:
+    check(evaluator.evaluate(solution(problem), problem, last(problem).name))
 
 
 def new_tests(bench: Bench, problem: ProblemConfig) -> dict[str, list[float]]:
@@ -83,9 +92,12 @@ def cold(bench: Bench, problem: ProblemConfig, bare: Bare, rounds: int) -> dict[
 
 def evaluate(bench: Bench, sandbox: str, problem: ProblemConfig, cache: Cache | None = None) -> None:
     spec = bench.environment(sandbox)
-    results = PytestRunner(problem, last(problem), spec, solution(problem), cache=cache).run()
+    check(PytestRunner(problem, last(problem), spec, solution(problem), cache=cache).run())
+
+
+def check(results: CorrectnessResults) -> None:
     if not results.passed["all-cases"]:
-        raise BenchError(f"{sandbox}: {results.infrastructure_failure_reason or 'the reference does not pass'}")
+        raise BenchError(results.infrastructure_failure_reason or "the reference does not pass")
 
 
 def command(bench: Bench, problem: ProblemConfig) -> None:

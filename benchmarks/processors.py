@@ -14,7 +14,7 @@ from benchmarks.setting import ROOT
 from benchmarks.table import Part, Row, rows
 from benchmarks.tiny import write_problem, write_submission
 from benchmarks.whole_runs import MANY, check
-from slop_code.evaluation import PytestRunner
+from slop_code import Evaluator
 from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
 from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.execution.cache import Cache
@@ -35,29 +35,25 @@ XDIST = ("pytest-xdist", "execnet")
 
 
 def measure(bench: Bench) -> Part:
+    """Each number of processors has an evaluator of its own, whose threads and templates have only these."""
     count = bench.size(120, 40, 40)
     problem, submission = proven_problem(bench, count), write_submission(bench.folder("submission"))
     bare = Bare.of(bench.folder("bare"), problem, problem.checkpoint(1), submission)
-    runner = PytestRunner(problem, problem.checkpoint(1), load_environment("local"), submission)
     numbers = [number for number in COUNTS if number <= available_cpus()]
-    actions: dict[str, Callable[[], object]] = {
-        f"{count} tests, 1 processor: bare pytest": on_processors(1, functools.partial(bare.run, prepared_venv(bench))),
-        **{
-            f"{count} tests, {number} processors: pytest-xdist": on_processors(
-                number, functools.partial(bare.run, xdist_venv(bench), "-n", str(number))
-            )
-            for number in numbers[1:]
-        },
-        **{
-            f"{count} tests, {number} processor{'s' * (number > 1)}: ours": on_processors(
-                number, functools.partial(evaluate, runner, count, number if bench.scale != "least" else None)
-            )
-            for number in numbers
-        },
-    }
-    times = in_turns(actions, bench.size(5, 1, 1), warm=bench.size(1, 1, 0))
-    ours = [name for name in times if name.endswith("ours")]
-    against_one = [Row(name, "s", tuple(times[name]), ours[0]) for name in ours[1:]]
+    run_bare = functools.partial(bare.run, prepared_venv(bench))
+    actions = {f"{count} tests, 1 processor: bare pytest": on_processors(1, run_bare)}
+    for number in numbers[1:]:
+        spread = functools.partial(bare.run, xdist_venv(bench), "-n", str(number))
+        actions[f"{count} tests, {number} processors: pytest-xdist"] = on_processors(number, spread)
+    with contextlib.ExitStack() as stack:
+        for number in numbers:
+            evaluator = stack.enter_context(Evaluator(1, load_environment("local")))
+            required = None if bench.scale == "least" else number
+            ours = functools.partial(evaluate, evaluator, problem, submission, count, required)
+            actions[f"{count} tests, {number} processor{'s' * (number > 1)}: ours"] = on_processors(number, ours)
+        times = in_turns(actions, bench.size(5, 1, 1), warm=bench.size(2, 2, 0))
+    names = [name for name in times if name.endswith("ours")]
+    against_one = [Row(name, "s", tuple(times[name]), names[0]) for name in names[1:]]
     return Part("j", TITLE, (*rows(times, against=next(iter(times))), *against_one))
 
 
@@ -71,12 +67,9 @@ def proven_problem(bench: Bench, count: int) -> ProblemConfig:
     return problem
 
 
-def evaluate(runner: PytestRunner, count: int, number: int | None) -> None:
-    """There are fewer pairs than processors where the tests are too short for more.
-
-    `number` of processors; None: other evaluations may use them, so that nothing is known of the number of pairs.
-    """
-    results = runner.run()
+def evaluate(evaluator: Evaluator, problem: ProblemConfig, submission: Path, count: int, number: int | None) -> None:
+    """`number`: of processors, if the pairs have to use them, which a busy machine keeps them from."""
+    results = evaluator.evaluate(submission, problem, 1)
     check(results, count)
     if number is not None and (results.isolation["pairs"] > 1) != (number > 1):
         raise BenchError(f"{results.isolation['pairs']} pairs on {number} processors: {results.isolation}")

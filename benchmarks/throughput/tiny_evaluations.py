@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TITLE = "tiny evaluations in a running evaluator, bubblewrap"
 TESTS_OF_ONE = (1, 10)
 JUDGE_SAMPLES = 5
+WARM_UP = 3
 PROCESSOR = '''
 
 def pytest_unconfigure():
@@ -62,8 +63,8 @@ class TinyEvaluator:
             raise BenchError("an evaluation has no outcome")
 
     def warm_up(self) -> None:
-        """The first evaluations start the template."""
-        for _ in range(2 * self.evaluator.workers + 1):
+        """The second evaluation starts the template."""
+        for _ in range(WARM_UP):
             self.evaluator.evaluate(self.request().submission, self.problem, 1)
 
 

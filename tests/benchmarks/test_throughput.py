@@ -77,8 +77,8 @@ def test_an_edit_that_changes_nothing_is_refused():
 
 
 def test_a_bare_process_that_does_not_do_what_is_known_of_it_has_no_figure(programs, tmp_path):
-    mistaken = replace(programs["right"], passes=(True, False, *[True] * 8))
-    with pytest.raises(BenchError, match=r"right, case .*: expected False"):
+    mistaken = replace(programs["crashing"], passes=(True,) * len(SIZES))
+    with pytest.raises(BenchError, match=r"crashing, case .*: expected True"):
         bare_seconds(tmp_path, [mistaken])
 
 
