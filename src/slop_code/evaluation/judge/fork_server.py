@@ -30,6 +30,7 @@ import os
 import select
 import socket
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,12 @@ def answer(server: socket.socket, **packet: str) -> None:
         os._exit(0)
 
 
+def freeze_memory() -> None:
+    """The garbage collector of a judge leaves the objects alone that exist now: it would copy all their memory."""
+    gc.collect()
+    gc.freeze()
+
+
 def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluation:
     """Answers requests until the evaluator closes the socket. Returns only in a new judge.
 
@@ -81,8 +88,6 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
     """
     template, supervisors = os.getpid(), set[int]()
     supervisor = sys.modules["slop_code_supervisor"]
-    gc.collect()
-    gc.freeze()  # the garbage collector of a judge would copy all memory of the template
     answer(server, ready=kind)
     poll = select.poll()
     poll.register(server, select.POLLIN)
@@ -122,7 +127,9 @@ def replace_descriptors(log: int, outputs: Iterable[int], nulls: Iterable[int]) 
         os.close(null)
 
 
-def restart_logging() -> None:
-    """Times of log records are relative to the import of `logging`."""
+def restart_process() -> None:
+    """In a judge: what modules have noted about the process when they were imported."""
+    # Times of log records are relative to the import of `logging`.
     now = time.time_ns() if isinstance(logging._startTime, int) else time.time()  # type: ignore[attr-defined]
     logging._startTime = now  # type: ignore[attr-defined]
+    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
