@@ -12,9 +12,9 @@ the test tools. What these do by themselves is the same in every evaluation, or 
 from __future__ import annotations
 
 import _random
-import _signal
 import _thread
 import datetime
+import importlib
 import os
 import random
 import resource
@@ -99,7 +99,7 @@ class Probes:
         self.functions |= _functions(os, IDENTITIES, "read an id of the process or the user")
         self.functions |= _functions(os, MACHINE, "read the state of the machine")
         self.functions |= _functions(_thread, ("get_native_id",), "read an id of the process or the user")
-        for module, names in ((os, ATTRIBUTES), (_signal, ("pthread_sigmask",))):
+        for module, names in ((os, ATTRIBUTES), (importlib.import_module("_signal"), ("pthread_sigmask",))):
             self.functions |= _functions(module, names, "changed an attribute of the process")
         self.functions |= _functions(resource, ("getrlimit", "getrusage"), "read limits or usage of the process")
         self.functions |= _functions(_thread, THREADS, "started a thread")

@@ -125,7 +125,7 @@ class BubblewrapSandbox(HostSandbox):
             template = None
             for spec in warm.specs if warm and self.spec.network == "none" else ():
                 argv = functools.partial(template_arguments, spec, job.request, self.cache, self.python.prefix)
-                ready = stack.enter_context(warm.pool.use(spec, self.cache, argv)) if warm else None
+                ready = stack.enter_context(warm.pool.use(spec, self.cache, argv, warm.check)) if warm else None
                 if isinstance(ready, JudgeTemplate):
                     template = ready
                     break
