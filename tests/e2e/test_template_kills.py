@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.errors import SlopCodeError
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.templates import TemplatePool
@@ -27,9 +28,8 @@ TESTS = {
     """
 }
 GOOD = {"main.py": "print('done')"}
-WAITING = {
-    "main.py": f"import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(999)', '{MARK}'])"
-}
+SLEEP = f"[sys.executable, '-c', 'import time; time.sleep(999)', '{MARK}']"
+WAITING = {"main.py": f"import os, sys\nos.execv(sys.executable, {SLEEP})"}
 
 
 @pytest.fixture
@@ -97,17 +97,13 @@ class Started:
         try:
             with cancel_scope(self.token):
                 self.results = self.world.evaluate(self.world.waiting)
-        except Exception as error:
+        except SlopCodeError as error:
             self.error = error
 
     def reason(self):
         self.thread.join(END_S)
         assert not self.thread.is_alive()
         assert self.error is None
-        assert (
-            not any(test.status.value == "passed" for test in self.results.tests)
-            or self.results.infrastructure_failure_reason
-        )
         return self.results.infrastructure_failure_reason
 
 
