@@ -131,7 +131,7 @@ def without_times(value):
 
 
 def make_tool_environment(prefix: Path) -> None:
-    """Links to installed packages, in an environment of their own."""
+    """Installed packages, in an environment of their own."""
     packages = prefix / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     packages.mkdir(parents=True)
     (prefix / "bin").mkdir()
@@ -142,10 +142,21 @@ def make_tool_environment(prefix: Path) -> None:
     for name in PACKAGES:
         distribution = importlib.metadata.distribution(name)
         for part in {file.parts[0] for file in distribution.files or () if file.parts[0] not in ("..", "__pycache__")}:
-            (packages / part).symlink_to(Path(distribution.locate_file(part)))
+            source = Path(distribution.locate_file(part))
+            if source.is_dir():
+                shutil.copytree(source, packages / part, copy_function=link_or_copy)
+            else:
+                link_or_copy(source, packages / part)
     script = Path(sys.executable).with_name("pytest").read_text().partition("\n")[2]
     (prefix / "bin" / "pytest").write_text(f"#!{prefix}/bin/python\n{script}")
     (prefix / "bin" / "pytest").chmod(0o755)
+
+
+def link_or_copy(source, target):
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        shutil.copy2(source, target)
 
 
 class JudgeFolder:
@@ -186,6 +197,7 @@ class JudgeFolder:
             "test_folders": ["."],
             "in_process": False,
             "gate": None,
+            "launcher": "slop-run",
             **changes,
         }
 

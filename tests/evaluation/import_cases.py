@@ -226,6 +226,26 @@ SAFE = {
             assert stat is os.stat and type(stat).__name__ == "builtin_function_or_method"
             assert stat in os.supports_follow_symlinks and exists(__file__)
     """,
+    "test_garbage.py": """
+        import gc, os, threading, weakref
+        class Node: pass
+        KEPT, DROPPED = Node(), Node()
+        KEPT.own, DROPPED.own = KEPT, DROPPED
+        OF_KEPT = weakref.ref(KEPT)
+        gc.disable()
+        OF_DROPPED = weakref.ref(DROPPED)
+        del DROPPED
+        def test_collector_sees_what_was_made_at_import():
+            global KEPT
+            assert any(known is KEPT for known in gc.get_objects())
+            del KEPT
+            assert OF_KEPT() is not None and OF_DROPPED() is not None
+            gc.collect()
+            assert OF_KEPT() is None and OF_DROPPED() is None
+            gc.enable()
+        def test_main_thread_is_that_of_this_process():
+            assert threading.main_thread().native_id == os.getpid()
+    """,
     "test_in_tests.py": """
         import os, signal, socket, subprocess, sys, threading, time
         signal.signal(signal.SIGUSR1, lambda *_: HITS.append(1))
@@ -331,6 +351,14 @@ REFUSED = {
     "ctypes": ("import ctypes; LIBC = ctypes.CDLL(None)", "loaded a C library"),
     "limits": ("import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0))", "changed a limit of the process"),
     "loop": ("import asyncio; LOOP = asyncio.new_event_loop(); LOOP.close()", "used a socket"),
+    "uuid1": ("import uuid; NAME = uuid.uuid1()", "read the clock (generate_time_safe)"),
+    "native_id": ("import threading; ID = threading.get_native_id()", "read an id of the process or the user"),
+    "usage": ("import resource as r; USED = r.getrusage(r.RUSAGE_SELF)", "read limits or usage of the process"),
+    "nice": ("import os; os.nice(0)", "changed an attribute of the process (nice)"),
+    "mask": ("import signal as s; s.pthread_sigmask(s.SIG_BLOCK, [])", "changed an attribute of the process"),
+    "root": ("import os; NAMES = os.listdir('/')", "read /"),
+    "elsewhere": ("import os; HAS = os.path.exists('/no_such_folder/x')", "looked at /no_such_folder/x (os.stat)"),
+    "launcher": ("import shutil; PROGRAM = shutil.which('slop-run')", "/slop-run (os."),
     "log_record": ("import logging; logging.warning('at import')", "read the clock"),
 }
 """A statement of a test module, and part of the reason that its own file gets."""
@@ -340,6 +368,9 @@ LEFT = {
     "a thread was left running": "import threading as t; t.Thread(target=t.Event().wait, daemon=True).start()",
     "a process was left": "import subprocess; P = subprocess.Popen(['sleep', '300'])",
     "memory that processes share was mapped": "import multiprocessing; LOCK = multiprocessing.Lock()",
+    "pipe:[": "import fcntl, os; R, W = os.pipe(); H = fcntl.fcntl(W, fcntl.F_DUPFD, 300); os.close(R); os.close(W)",
+    "/memfd:own (deleted) was left open": "import os; FD = os.memfd_create('own')",
+    "os.access was kept": "import os\nclass Files:\n    access = os.access",
     "/data.txt was left open": "FILE = open(__file__.rpartition('/')[0] + '/data.txt')",
     "os.stat was kept": "import functools, os; LATER = functools.partial(os.stat, '/')",
     "os.lstat was replaced": "import os; os.lstat = lambda *a, **o: os.stat(*a, **o)",

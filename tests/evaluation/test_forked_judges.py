@@ -86,6 +86,21 @@ def test_tests_that_cannot_be_collected_give_no_template(tmp_path, code, reason)
         assert folder.forked(template).comparable == folder.cold().comparable
 
 
+THROUGH_PYTEST = {
+    "changed files (os.mkdir)": "def pytest_sessionstart(session): session.config._tmp_path_factory.mktemp('own')",
+    "/workspace": "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\ntry: pytest.importorskip('main')\n"
+    "except pytest.skip.Exception: pass",
+}
+
+
+@pytest.mark.parametrize("reason", THROUGH_PYTEST)
+def test_what_pytest_does_for_a_conftest_is_seen(tmp_path, reason):
+    folder = JudgeFolder(tmp_path, {"conftest.py": THROUGH_PYTEST[reason], "test_a.py": "def test_a(tmp_path): pass"})
+    with folder.collected() as template:
+        assert "conftest.py " in template.answer["refused"]
+    assert any(reason in line for line in (folder.root / "template.log").read_text().splitlines())
+
+
 def test_tests_that_import_the_submission_are_not_collected_ahead(tmp_path):
     folder = JudgeFolder(tmp_path, {"test_a.py": "def test_a(): pass"})
     with folder.collected(in_process=True) as template:

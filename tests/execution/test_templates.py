@@ -1,117 +1,123 @@
-"""Pool of judge templates, with real processes that speak the protocol's first packet."""
-
-from __future__ import annotations
+"""The pool of judge templates, with real processes that answer as a template does."""
 
 import json
+import os
+import shutil
 import sys
+import threading
 
 import pytest
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import TemplateSpec
-from slop_code.execution.templates import MAX_MEMORY, JudgeTemplate, TemplateLostError, TemplatePool
+from slop_code.execution.templates import JudgeTemplate, TemplatePool
+from tests.process_checks import ends
 
-ANSWER = """
-import json, socket, sys
+pytestmark = pytest.mark.e2e
+END_S = 60
+TEMPLATE = """
+import os, socket, sys
 server = socket.socket(fileno=int(sys.argv[1]))
 server.send(sys.argv[2].encode())
-while True:
-    data, descriptors, *_ = socket.recv_fds(server, 4096, 4)
-    if not data or {lost}:
-        break
+server.recv(1)
 """
-
-
-def spec(key="a", kind="imported", timeout=60.0):
-    return TemplateSpec(kind=kind, key=key, argv=[], environment={}, settings="{}", timeout=timeout)
-
-
-def answering(packet, *, lost=True):
-    """argv of a process that sends this packet, and ends with its first request."""
-    program = ANSWER.replace("{lost}", str(lost))
-    return lambda _folder, descriptor: [sys.executable, "-c", program, str(descriptor), json.dumps(packet)]
+READY = {"ready": "imported"}
 
 
 @pytest.fixture
-def cache(tmp_path):
-    return Cache.at(tmp_path / "cache")
+def own_cache(tmp_path):
+    cache = Cache.at(tmp_path / "cache")
+    cache.sessions.mkdir(parents=True, exist_ok=True)
+    return cache
 
 
 @pytest.fixture
 def pool():
-    with TemplatePool(max_templates=2) as pool:
+    with TemplatePool() as pool:
         yield pool
 
 
-@pytest.fixture
-def used(pool, cache):
-    """`used("a")`: the template of this key, at its second use; or why there is none."""
-
-    def use(key="a", packet=None, timeout=60.0):
-        argv = answering({"ready": "imported"} if packet is None else packet)
-        with pool.use(spec(key, timeout=timeout), cache, argv) as first:
-            assert first is None or isinstance(first, JudgeTemplate | str)
-        with pool.use(spec(key, timeout=timeout), cache, argv) as template:
-            return template
-
-    return use
+def spec(key="a"):
+    return TemplateSpec(kind="imported", key=key, argv=(), environment={}, settings="{}", timeout=END_S)
 
 
-def test_a_single_use_starts_no_template(pool, cache):
-    with pool.use(spec(), cache, answering({"ready": "imported"})) as template:
-        assert template is None
-    assert list(cache.sessions.iterdir()) == []
+def use(pool, cache, key="a", answer=READY, check=lambda: None):
+    def argv(folder, descriptor):
+        return [sys.executable, "-I", "-S", "-c", TEMPLATE, str(descriptor), json.dumps(answer)]
+
+    return pool.use(spec(key), cache, argv, check)
 
 
-def test_a_template_is_kept_for_its_key(used):
-    first = used("a")
-    assert isinstance(first, JudgeTemplate)
-    assert used("a") is first
-    assert used("b") is not first
+def used(pool, cache, **options):
+    """The process of the template, or what there is instead."""
+    with use(pool, cache, **options) as template:
+        return template._process.pid if isinstance(template, JudgeTemplate) else template
 
 
-def test_the_least_recently_used_template_is_ended(used, cache):
-    oldest, newer = used("a"), used("b")
-    used("c")
-    assert [oldest.alive, newer.alive] == [False, True]
-    assert not oldest.folder.exists()
-    assert isinstance(used("a"), JudgeTemplate)
+def test_a_template_serves_from_the_second_use_on_and_ends_with_the_pool(own_cache):
+    with TemplatePool() as pool:
+        first, second, third = (used(pool, own_cache) for _ in range(3))
+    assert first is None
+    assert second == third
+    assert ends(second, END_S)
+    assert os.listdir(own_cache.sessions) == []
 
 
-@pytest.mark.parametrize(
-    ("packet", "reason"),
-    [
-        ({"refused": "test_a.py read a clock"}, "test_a.py read a clock"),
-        ({"ready": "collected"}, "it is not ready: "),
-        ({"ready": "imported", "memory": MAX_MEMORY + (1 << 20)}, f"it takes {(MAX_MEMORY >> 20) + 1} MiB of memory"),
-        ([], "it is not ready: "),
-    ],
-)
-def test_a_template_that_cannot_serve_is_not_started_again(used, cache, packet, reason):
-    assert used("a", packet) == reason
-    assert used("a", {"ready": "imported"}) == reason
-    assert list(cache.sessions.iterdir()) == []
-
-
-def test_a_template_that_is_not_ready_in_time_is_refused(pool, cache):
-    silent = lambda _folder, _descriptor: [sys.executable, "-c", "import time; time.sleep(600)"]  # noqa: E731
-    for expected in (None, "it was not ready within 0.01 s"):
-        with pool.use(spec(timeout=0.01), cache, silent) as template:
-            assert template == expected
-
-
-def test_a_lost_template_is_no_result_and_is_replaced(used, tmp_path):
-    template = used("a")
-    with pytest.raises(TemplateLostError, match="the judge was lost"):
-        template.evaluate({}, tmp_path / "log", 60)
-    template._process.wait(60)
-    assert used("a") is not template
-
-
-def test_a_closed_pool_has_no_templates(used, pool, cache):
-    template = used("a")
+def test_a_pool_that_was_closed_meanwhile_starts_no_template(own_cache):
+    pool, started = TemplatePool(), threading.Event()
+    used(pool, own_cache)
+    slot = pool._take(spec())  # as a thread that goes on when the pool is closed
     pool.close()
-    assert not template.alive
-    assert list(cache.sessions.iterdir()) == []
-    with pool.use(spec(), cache, answering({"ready": "imported"})) as after:
-        assert after is None
+    pool._take = lambda _: started.set() or slot
+    assert used(pool, own_cache) is None
+    assert started.is_set()
+    assert os.listdir(own_cache.sessions) == []
+
+
+def test_a_template_that_has_read_damaged_files_is_not_kept(pool, own_cache):
+    def damaged():
+        raise InfrastructureError("damaged")
+
+    used(pool, own_cache)
+    with pytest.raises(InfrastructureError, match="damaged"):
+        used(pool, own_cache, check=damaged)
+    assert os.listdir(own_cache.sessions) == []
+    assert isinstance(used(pool, own_cache), int)
+
+
+def test_a_template_of_a_cache_that_was_removed_is_replaced(pool, own_cache):
+    used(pool, own_cache)
+    before = used(pool, own_cache)
+    own_cache.root.rename(own_cache.root.with_name("kept"))  # so that no inode number is used again
+    shutil.copytree(own_cache.root.with_name("kept"), own_cache.root)
+    after = used(pool, own_cache)
+    assert isinstance(after, int)
+    assert before != after
+    assert ends(before, END_S)
+
+
+def test_a_template_that_was_killed_is_replaced(pool, own_cache):
+    used(pool, own_cache)
+    before = used(pool, own_cache)
+    os.kill(before, 9)
+    assert ends(before, END_S)
+    assert used(pool, own_cache) not in (before, None)
+
+
+def test_a_refusal_is_kept(pool, own_cache):
+    used(pool, own_cache)
+    assert used(pool, own_cache, answer={"refused": "no"}) == "no"
+    assert used(pool, own_cache) == "no"
+    assert os.listdir(own_cache.sessions) == []
+
+
+def test_a_pool_keeps_the_templates_that_were_used_last(own_cache):
+    with TemplatePool(max_templates=2) as pool:
+        pids = {}
+        for key in ("a", "b", "c"):
+            used(pool, own_cache, key=key)
+            pids[key] = used(pool, own_cache, key=key)
+        assert ends(pids["a"], END_S)
+        assert used(pool, own_cache, key="b") == pids["b"]
+        assert len(os.listdir(own_cache.sessions)) == 2

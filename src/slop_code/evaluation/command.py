@@ -36,7 +36,8 @@ PROCESS_EXIT = "slop_code_process_exit"
 """These five are loaded by the judge's plugin."""
 
 IMPORTED_TEMPLATE = "slop_code_imported_template"
-TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_template", "import_probes")
+TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_template", "import_probes",
+                    "template_state")  # fmt: skip
 """Modules of templates, from which judges are forked."""
 
 

@@ -68,6 +68,12 @@ def _session_timeout(ended: PytestExit) -> str | None:
 
 def tree_after_tests(context: EvaluationContext, staged: Staged | None, submission: Path) -> SubmissionTree:
     """The submission after the tests. The staged tests and the tools must be unchanged too."""
+    check_cache_entries(context, staged)
+    return read_tree(open_submission(submission))
+
+
+def check_cache_entries(context: EvaluationContext, staged: Staged | None) -> None:
+    """Raises an error if the staged tests or the tools were damaged."""
     try:
         if staged is not None:
             check_manifest(staged.folder)
@@ -75,7 +81,6 @@ def tree_after_tests(context: EvaluationContext, staged: Staged | None, submissi
     except DAMAGE_ERRORS as error:
         message = "a cache entry was damaged while in use; evaluate again, and it is rebuilt"
         raise InfrastructureError(f"{context.cache.root}: {message} ({error})") from error
-    return read_tree(open_submission(submission))
 
 
 def submission_change(

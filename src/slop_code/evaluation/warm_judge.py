@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
 from slop_code.evaluation.command import imported_template_command
+from slop_code.evaluation.infrastructure import check_cache_entries
 from slop_code.evaluation.problem.problem_contents import file_digest
 from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
@@ -30,7 +32,7 @@ OWN_VARIABLES = (SETTINGS_VARIABLE, "HOME", "UV_TOOL_DIR")
 def warm_judge(pool: TemplatePool, context: EvaluationContext, staged: Staged, request: JudgeRequest) -> WarmJudge:
     """A template with the collected tests where they are used again, else one with the test tools alone."""
     specs = [_collected(context, staged, request), _imported(context, request)]
-    return WarmJudge(pool=pool, specs=specs)
+    return WarmJudge(pool=pool, specs=specs, check=functools.partial(check_cache_entries, context, staged))
 
 
 def _collected(context: EvaluationContext, staged: Staged, request: JudgeRequest) -> TemplateSpec:

@@ -9,7 +9,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.entry_points import load_plugin, plugin_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -186,6 +186,8 @@ class WarmJudge:
 
     pool: TemplatePool
     specs: Sequence[TemplateSpec]
+    check: Callable[[], None]
+    """Raises an error if the staged tests or the test tools were damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

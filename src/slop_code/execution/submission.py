@@ -274,6 +274,7 @@ def copy_small_tree(source: Path, target: Path, max_bytes: int, max_entries: int
             folders.append((path, entry.info))
         elif entry.kind == stat.S_IFLNK:
             os.symlink(entry.target(), path)
+            _copy_times(path, entry.info)
         else:
             with open(path, "xb") as file:
                 file.writelines(entry.content())
@@ -285,14 +286,18 @@ def copy_small_tree(source: Path, target: Path, max_bytes: int, max_entries: int
 
 def _is_plain(entry: TreeEntry) -> bool:
     info, is_link = entry.info, entry.kind == stat.S_IFLNK
-    own = info.st_uid == os.geteuid() and (is_link or info.st_mode & 0o7000 == 0)
+    own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid()) and (is_link or info.st_mode & 0o7000 == 0)
     single = info.st_nlink == 1 or entry.kind == stat.S_IFDIR
     return own and single and entry.readable and entry.kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 def _copy_metadata(path: bytes, info: os.stat_result) -> None:
     os.chmod(path, info.st_mode & 0o777)
-    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+    _copy_times(path, info)
+
+
+def _copy_times(path: bytes, info: os.stat_result) -> None:
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns), follow_symlinks=False)
 
 
 @dataclass(slots=True)

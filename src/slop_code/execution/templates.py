@@ -99,10 +99,13 @@ class JudgeTemplate:
                 ended = wait_for(status.fileno(), timeout)
             finally:
                 lifeline.close()  # cancelled or late, everything of this evaluation ends
-                if not _is_readable(status, GRACE_S):
+                answers = _is_readable(status, GRACE_S)
+                if not answers:
                     logger.warning("a judge template does not end its evaluation, so it is ended itself")
                     self.close()
             answer = status.read(STATUS.size) or b""
+        if not answers:
+            raise TemplateLostError(f"the judge template did not answer within {timeout:g} s, so it was ended")
         if not ended:
             return ProcessResult(None, tail(log, MAX_TAIL))
         if len(answer) != STATUS.size:
@@ -146,6 +149,9 @@ class _Slot:
     refused: str | None = None
     uses: int = 0
     users: int = 0
+    mounted: object = None
+    """The folders of the cache that the template has mounted."""
+
     lock: threading.Lock = field(default_factory=threading.Lock)
     contexts: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -167,11 +173,12 @@ class TemplatePool:
 
     @contextlib.contextmanager
     def use(
-        self, spec: TemplateSpec, cache: Cache, argv: Callable[[Path, int], Sequence[str]]
+        self, spec: TemplateSpec, cache: Cache, argv: Callable[[Path, int], Sequence[str]], check: Callable[[], None]
     ) -> Iterator[JudgeTemplate | str | None]:
         """A template that is ready, or the reason why there is none; None: it is not worth it yet.
 
-        `argv` starts the template, given its folder and the number of its descriptor.
+        `argv` starts the template, given its folder and the number of its descriptor. `check` raises an error if the
+        files that it has read were damaged.
         """
         slot = self._take(spec)
         if slot is None:
@@ -179,16 +186,17 @@ class TemplatePool:
             return
         try:
             with slot.lock:
-                if slot.template is not None and not slot.template.alive:
+                if slot.template is not None and not (slot.template.alive and slot.mounted == _mounted(cache)):
                     slot.close()
-                if slot.template is None and slot.refused is None:
+                if slot.template is None and slot.refused is None and not self._closed:
                     self._start(slot, spec, cache, argv)
+                    self._check(slot, check)
             yield slot.template or slot.refused
         finally:
             self._give_back(slot)
 
     def _start(self, slot: _Slot, spec: TemplateSpec, cache: Cache, argv: Callable[[Path, int], Sequence[str]]) -> None:
-        slot.contexts = contextlib.ExitStack()
+        slot.contexts, slot.mounted = contextlib.ExitStack(), _mounted(cache)
         folder = slot.contexts.enter_context(cache.session_folder())
         template = JudgeTemplate(spec, folder, lambda descriptor: argv(folder, descriptor))
         try:
@@ -201,6 +209,15 @@ class TemplatePool:
         logger.info("judge template, %s: %s", spec.kind, slot.refused or "ready")
         if slot.refused is not None:
             slot.close()
+
+    def _check(self, slot: _Slot, check: Callable[[], None]) -> None:
+        """Damage is found again at the end of the evaluation, and repaired; the template would stay as it is."""
+        try:
+            check()
+        except BaseException:
+            slot.close()
+            slot.refused = None
+            raise
 
     def _take(self, spec: TemplateSpec) -> _Slot | None:
         with self._lock:
@@ -241,6 +258,10 @@ class TemplatePool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _mounted(cache: Cache) -> object:
+    return [(info.st_dev, info.st_ino) for info in map(os.stat, (cache.root, cache.sessions))]
 
 
 def _pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:

@@ -31,6 +31,7 @@ import os
 import select
 import socket
 import sys
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 VARIABLE = "SLOP_CODE_TEMPLATE"
 MAX_PACKET = 4096
 REAP_MS = 1000
+NO_PROCESS = -1
 FIRST_HIGH_DESCRIPTOR = 200
 """The server's own descriptors are above it, so that pytest's have the numbers that they have in a cold judge."""
 
@@ -80,6 +82,12 @@ def resident_memory() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def freeze_memory() -> None:
+    """The garbage collector of a judge leaves the objects alone that exist now: it would copy all their memory."""
+    gc.collect()
+    gc.freeze()
+
+
 def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluation:
     """Answers requests until the evaluator closes the socket. Returns only in a new judge.
 
@@ -87,8 +95,6 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
     """
     template, supervisors = os.getpid(), set[int]()
     supervisor = sys.modules["slop_code_supervisor"]
-    gc.collect()
-    gc.freeze()  # the garbage collector of a judge would copy all memory of the template
     answer(server, ready=kind, memory=resident_memory())
     poll = select.poll()
     poll.register(server, select.POLLIN)
@@ -101,11 +107,11 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
         if not data:
             os._exit(0)  # supervisors die with this process
         if _is_evaluation(data) and len(descriptors) == 4:
-            with contextlib.suppress(OSError):  # no process: the status pipe ends without a status
-                if (pid := os.fork()) == 0:
-                    server.close()
-                    return Evaluation(*supervisor.supervise(template, descriptors, frozenset(kept)))
-                supervisors.add(pid)
+            pid = fork()
+            if pid == 0:
+                server.close()
+                return Evaluation(*supervisor.supervise(template, descriptors, frozenset(kept)))
+            supervisors |= {pid} - {NO_PROCESS}
         for descriptor in descriptors:
             os.close(descriptor)
 
@@ -128,7 +134,9 @@ def replace_descriptors(log: int, outputs: Iterable[int], nulls: Iterable[int]) 
         os.close(null)
 
 
-def restart_logging() -> None:
-    """Times of log records are relative to the import of `logging`."""
+def restart_process() -> None:
+    """In a judge: what modules have noted about the process when they were imported."""
+    # Times of log records are relative to the import of `logging`.
     now = time.time_ns() if isinstance(logging._startTime, int) else time.time()  # type: ignore[attr-defined]
     logging._startTime = now  # type: ignore[attr-defined]
+    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]

@@ -5,8 +5,8 @@ in a cold judge. It is repeatable if it only computes and reads files of the tes
 else gives a reason: reading clocks, random numbers, process ids or the submission's folders, changing files, starting
 threads or processes, opening sockets, and whatever a probe cannot see through, such as calls of C libraries.
 
-Calls are attributed to the code that makes them: the innermost frame that is not of the standard library. What pytest
-and the plugins of the test tools do by themselves is the same in every evaluation, or is set up again in each judge.
+Calls are attributed to the code that makes them: the innermost frame that is neither of the standard library nor of
+the test tools. What these do by themselves is the same in every evaluation, or is set up again in each judge.
 """
 
 from __future__ import annotations
@@ -14,28 +14,33 @@ from __future__ import annotations
 import _random
 import _thread
 import datetime
+import importlib
 import os
 import random
+import resource
 import sys
 import time
 from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from types import FrameType
 
-TRUSTED = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest_timeout", "pytest_jsonreport",
-           "pytest_metadata", "ctrf", "slop_code_own_packages", "slop_code_fixtures", "slop_code_judge",
-           "slop_code_data_folders", "slop_code_handover", "slop_code_usage", "slop_code_folder_access",
-           "slop_code_import_probes", "slop_code_collected_template", "slop_code_fork_server")  # fmt: skip
-"""Packages and modules whose calls are their own; that of others count as calls of the tests."""
+TRUSTED = ("__main__", "pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "pytest_timeout",
+           "pytest_jsonreport", "pytest_metadata", "ctrf")  # fmt: skip
+"""Packages and modules whose calls are their own, unless others call them; others count as the tests."""
+JUDGE = "slop_code_"
+"""Modules whose calls are always their own: their audit hooks look at files that others load."""
 
 CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time", "clock_gettime", "localtime", "gmtime",
           "ctime", "asctime", "strftime")  # fmt: skip
 IDENTITIES = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "getuid", "geteuid", "getgid", "getegid",
               "getgroups", "getresuid", "getresgid", "getlogin")  # fmt: skip
 MACHINE = ("getloadavg", "times", "sched_getaffinity", "get_terminal_size")
+ATTRIBUTES = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "setsid",
+              "setpgid", "setpgrp")  # fmt: skip
+"""The boxes of an evaluation would inherit them, and the submission with them."""
 THREADS = ("start_new_thread", "start_joinable_thread")
 STATS = ("stat", "lstat", "access", "readlink", "statvfs")
 READS = ("open", "os.listdir", "os.scandir", "os.getxattr", "os.listxattr")
@@ -67,17 +72,22 @@ ACTIONS = {
 PREFIXES = {"socket.": "used a socket", "shutil.": "changed files", "tempfile.": "made a temporary file"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 DEVICES = ("/dev/null", "/dev/zero")
+SHARED = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/etc")
+"""Folders that are the same in the box of a template and in that of a judge, but for the files of `DIFFERENT`."""
 SYSTEM = ("/proc", "/sys", "/dev")
+DIFFERENT = ("/etc/resolv.conf",)
 
 LIBRARY, IMPORTER, OWN, OTHER = range(4)
-"""Kinds of code: the standard library, Python's importer, trusted packages, everything else."""
+"""Kinds of code: the standard library and trusted packages, Python's importer, the judge's modules, all else."""
 
 
 class Probes:
-    """`tests`: the folder of the tests; `private`: folders whose content differs from evaluation to evaluation."""
+    """`settings`: of the judge; `private`: folders whose content differs from evaluation to evaluation."""
 
-    def __init__(self, tests: str, private: Iterable[str]) -> None:
+    def __init__(self, settings: Mapping[str, Any], private: Iterable[str]) -> None:
+        tests: str = settings["tests"]
         self.tests = os.path.realpath(tests)
+        self.launcher: str | None = settings.get("launcher") or None
         self.private = _forms(private)
         self.readable = _forms([tests, sys.prefix, sys.base_prefix, *sys.path])
         self.libraries = tuple(f"{path}/" for path in _forms([os.path.dirname(os.__file__)]))
@@ -88,6 +98,10 @@ class Probes:
         self.functions = _functions(time, [*CLOCKS, *(f"{name}_ns" for name in CLOCKS)], "read the clock")
         self.functions |= _functions(os, IDENTITIES, "read an id of the process or the user")
         self.functions |= _functions(os, MACHINE, "read the state of the machine")
+        self.functions |= _functions(_thread, ("get_native_id",), "read an id of the process or the user")
+        for module, names in ((os, ATTRIBUTES), (importlib.import_module("_signal"), ("pthread_sigmask",))):
+            self.functions |= _functions(module, names, "changed an attribute of the process")
+        self.functions |= _functions(resource, ("getrlimit", "getrusage"), "read limits or usage of the process")
         self.functions |= _functions(_thread, THREADS, "started a thread")
         self.functions |= _functions(os, ("urandom", "getrandom"), "read random numbers")
         self.originals: dict[str, Callable[..., Any]] = {name: getattr(os, name) for name in STATS}
@@ -159,18 +173,24 @@ class Probes:
             self.add(file, f"{action} ({function.__name__})")
 
     def is_private(self, path: Any, above: int = 0) -> bool:
-        """`above`: the private folders themselves are not private, as they exist in every evaluation."""
+        """`above`: private folders, and those above any, are not private themselves: they are in every box."""
         if not isinstance(path, str | bytes | os.PathLike):
             return False
-        forms = self.forms(os.fsdecode(path))
+        name = os.fsdecode(path)
+        forms = self.forms(name)
+        if os.path.basename(name) == self.launcher:  # a command of the judge's box alone
+            return True
         if all(_inside(form, self.readable) for form in forms) or forms <= set(DEVICES):
             return False
-        if above and forms <= self.private:
+        if above and all(form in self.private or _is_above(form, (*self.private, *self.readable)) for form in forms):
             return False
-        return any(_inside(form, self.private) or _inside(form, SYSTEM) for form in forms)
+        if any(_inside(form, self.private) or _inside(form, SYSTEM) for form in forms):
+            return True
+        shown = os.path.abspath(name)
+        return shown in DIFFERENT or not _inside(shown, {*SHARED, *self.readable})
 
     def caller(self, frame: FrameType | None) -> str | None:
-        """The file of the code that made the call; None if it is pytest's or the standard library's own."""
+        """The file of the code that made the call; None if no code of the tests takes part."""
         inner: FrameType | None = None
         while frame is not None:
             kind = self.kind(frame)
@@ -179,7 +199,7 @@ class Probes:
             if kind == OWN:
                 return None
             if kind == IMPORTER and inner is not None and inner.f_code.co_name == "<module>":
-                return None  # a module of the standard library, imported for the first time
+                return None  # a module of the standard library or the test tools, imported for the first time
             inner, frame = (None if kind == IMPORTER else frame), frame.f_back
         return None
 
@@ -197,8 +217,12 @@ class Probes:
     def kind_of_file(self, path: str, module: str) -> int:
         if any(path.startswith(folder) for folder in self.libraries) and "-packages/" not in path:
             return LIBRARY
+        if module == "_pytest.assertion.rewrite":  # it imports the tests
+            return IMPORTER
         is_test = any(_inside(form, {self.tests}) for form in self.forms(path))
-        return OWN if module.partition(".")[0] in TRUSTED and not is_test else OTHER
+        if is_test:
+            return OTHER
+        return OWN if module.startswith(JUDGE) else LIBRARY if module.partition(".")[0] in TRUSTED else OTHER
 
     def forms(self, path: str) -> set[str]:
         """Without the probes: looking at the path is their own call."""
@@ -221,6 +245,8 @@ def _functions(module: Any, names: Iterable[str], action: str) -> dict[Any, str]
 def _hidden_state(frame: FrameType, function: Any) -> str | None:
     """Methods of types: the current date, and random numbers that no seed determines."""
     owner = function.__self__
+    if function.__name__ == "generate_time_safe":  # of `uuid`
+        return "read the clock"
     if function.__name__ in ("now", "utcnow", "today") and isinstance(owner, type):
         return "read the clock" if issubclass(owner, datetime.date) else None
     if not isinstance(owner, _random.Random):
@@ -233,6 +259,10 @@ def _hidden_state(frame: FrameType, function: Any) -> str | None:
 
 def _forms(paths: Iterable[str]) -> set[str]:
     return {form for path in paths for form in (os.path.abspath(path), os.path.realpath(path))}
+
+
+def _is_above(path: str, folders: Iterable[str]) -> bool:
+    return any(_inside(folder, {path}) for folder in folders)
 
 
 def _inside(path: str, folders: Iterable[str]) -> bool:

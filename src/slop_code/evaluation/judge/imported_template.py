@@ -83,10 +83,11 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     if reason is not None:
         fork_server.answer(server, refused=reason[:MAX_REASON_SIZE])
         os._exit(0)
+    fork_server.freeze_memory()
     evaluation = fork_server.serve(server, "imported")
     request = evaluation.request
     fork_server.replace_descriptors(evaluation.log, [1, 2], nulls=[0])
-    fork_server.restart_logging()
+    fork_server.restart_process()
     for name in HIDDEN:
         if name not in present:
             sys.modules.pop(name, None)

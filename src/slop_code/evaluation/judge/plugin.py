@@ -360,6 +360,12 @@ def _replace(owner: Any, name: str, function: Callable[..., Any]) -> None:
     setattr(owner, name, function)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    if _template:
+        _template.before_tests()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if _settings is None:
         raise pytest.UsageError(f"{VARIABLE} names no settings for the judge")

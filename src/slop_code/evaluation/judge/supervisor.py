@@ -53,8 +53,10 @@ def supervise(template: int, descriptors: Sequence[int], kept: frozenset[int]) -
         pass
     except BaseException:  # noqa: BLE001  (no error may return to the template's code)
         report_failure(log)
-    supervisor.kill_all()
-    os._exit(FAILED)
+    try:
+        supervisor.kill_all()
+    finally:
+        os._exit(FAILED)
 
 
 def _read_request(memory: int) -> dict[str, Any]:
@@ -79,9 +81,10 @@ class Supervisor:
         """The exit status of the evaluation; None in the judge."""
         if request["boxes"] is None:
             privileges.adopt_orphans()
+            parent = os.getpid()
             judge = self.fork_judge()
             if judge == 0:
-                privileges.die_with_parent(os.getppid())
+                privileges.die_with_parent(parent)
                 return None
             self.wait_for(self.children[judge])
             status = self.exit_status(judge)
@@ -195,8 +198,9 @@ def kill_orphans() -> None:
         if not orphans:
             return
         for orphan in orphans:
-            os.kill(orphan, signal.SIGKILL)
-            os.waitpid(orphan, 0)
+            with contextlib.suppress(OSError):
+                os.kill(orphan, signal.SIGKILL)
+                os.waitpid(orphan, 0)
 
 
 def _become_judge(request: dict[str, Any], log: int, kept: frozenset[int]) -> None:

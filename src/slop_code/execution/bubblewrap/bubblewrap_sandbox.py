@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.bubblewrap.box_arguments import (
     BOX_PROCESSES,
     GATE,
@@ -125,7 +126,7 @@ class BubblewrapSandbox(HostSandbox):
             template = None
             for spec in warm.specs if warm and self.spec.network == "none" else ():
                 argv = functools.partial(template_arguments, spec, job.request, self.cache, self.python.prefix)
-                ready = stack.enter_context(warm.pool.use(spec, self.cache, argv)) if warm else None
+                ready = stack.enter_context(warm.pool.use(spec, self.cache, argv, warm.check)) if warm else None
                 if isinstance(ready, JudgeTemplate):
                     template = ready
                     break
@@ -158,8 +159,10 @@ class BubblewrapSandbox(HostSandbox):
 @functools.cache
 def syscall_filter() -> str:
     """The filter that `slopbox restrict` sets, as the kernel gets it, in base64."""
-    printed = capture([str(helper_path()), "show-filter"], PROBE_S).output
-    return base64.b64encode(bytes.fromhex(printed)).decode()
+    done = capture([str(helper_path()), "show-filter"], PROBE_S)
+    if done.exit_code != 0 or not done.output:
+        raise InfrastructureError(f"the helper cannot print its filter of system calls: {done.errors.strip()}")
+    return base64.b64encode(bytes.fromhex(done.output)).decode()
 
 
 @dataclass(frozen=True, slots=True)

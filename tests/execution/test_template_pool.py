@@ -1,0 +1,117 @@
+"""Pool of judge templates, with real processes that speak the protocol's first packet."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from slop_code.execution.cache import Cache
+from slop_code.execution.sandbox import TemplateSpec
+from slop_code.execution.templates import MAX_MEMORY, JudgeTemplate, TemplateLostError, TemplatePool
+
+ANSWER = """
+import json, socket, sys
+server = socket.socket(fileno=int(sys.argv[1]))
+server.send(sys.argv[2].encode())
+while True:
+    data, descriptors, *_ = socket.recv_fds(server, 4096, 4)
+    if not data or {lost}:
+        break
+"""
+
+
+def spec(key="a", kind="imported", timeout=60.0):
+    return TemplateSpec(kind=kind, key=key, argv=[], environment={}, settings="{}", timeout=timeout)
+
+
+def answering(packet, *, lost=True):
+    """argv of a process that sends this packet, and ends with its first request."""
+    program = ANSWER.replace("{lost}", str(lost))
+    return lambda _folder, descriptor: [sys.executable, "-c", program, str(descriptor), json.dumps(packet)]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return Cache.at(tmp_path / "cache")
+
+
+@pytest.fixture
+def pool():
+    with TemplatePool(max_templates=2) as pool:
+        yield pool
+
+
+@pytest.fixture
+def used(pool, cache):
+    """`used("a")`: the template of this key, at its second use; or why there is none."""
+
+    def use(key="a", packet=None, timeout=60.0):
+        argv = answering({"ready": "imported"} if packet is None else packet)
+        with pool.use(spec(key, timeout=timeout), cache, argv) as first:
+            assert first is None or isinstance(first, JudgeTemplate | str)
+        with pool.use(spec(key, timeout=timeout), cache, argv) as template:
+            return template
+
+    return use
+
+
+def test_a_single_use_starts_no_template(pool, cache):
+    with pool.use(spec(), cache, answering({"ready": "imported"})) as template:
+        assert template is None
+    assert list(cache.sessions.iterdir()) == []
+
+
+def test_a_template_is_kept_for_its_key(used):
+    first = used("a")
+    assert isinstance(first, JudgeTemplate)
+    assert used("a") is first
+    assert used("b") is not first
+
+
+def test_the_least_recently_used_template_is_ended(used, cache):
+    oldest, newer = used("a"), used("b")
+    used("c")
+    assert [oldest.alive, newer.alive] == [False, True]
+    assert not oldest.folder.exists()
+    assert isinstance(used("a"), JudgeTemplate)
+
+
+@pytest.mark.parametrize(
+    ("packet", "reason"),
+    [
+        ({"refused": "test_a.py read a clock"}, "test_a.py read a clock"),
+        ({"ready": "collected"}, "it is not ready: "),
+        ({"ready": "imported", "memory": MAX_MEMORY + (1 << 20)}, f"it takes {(MAX_MEMORY >> 20) + 1} MiB of memory"),
+        ([], "it is not ready: "),
+    ],
+)
+def test_a_template_that_cannot_serve_is_not_started_again(used, cache, packet, reason):
+    assert used("a", packet) == reason
+    assert used("a", {"ready": "imported"}) == reason
+    assert list(cache.sessions.iterdir()) == []
+
+
+def test_a_template_that_is_not_ready_in_time_is_refused(pool, cache):
+    silent = lambda _folder, _descriptor: [sys.executable, "-c", "import time; time.sleep(600)"]  # noqa: E731
+    for expected in (None, "it was not ready within 0.01 s"):
+        with pool.use(spec(timeout=0.01), cache, silent) as template:
+            assert template == expected
+
+
+def test_a_lost_template_is_no_result_and_is_replaced(used, tmp_path):
+    template = used("a")
+    with pytest.raises(TemplateLostError, match="the judge was lost"):
+        template.evaluate({}, tmp_path / "log", 60)
+    template._process.wait(60)
+    assert used("a") is not template
+
+
+def test_a_closed_pool_has_no_templates(used, pool, cache):
+    template = used("a")
+    pool.close()
+    assert not template.alive
+    assert list(cache.sessions.iterdir()) == []
+    with pool.use(spec(), cache, answering({"ready": "imported"})) as after:
+        assert after is None
