@@ -84,6 +84,7 @@ def test_a_long_diff_is_as_high_as_its_lines_and_wraps_on_a_phone(opened, pictur
     expect(region.locator(".row")).to_have_count(191)
     expect(region).to_be_focused()
     assert region.evaluate(INNER_SCROLL) == [0, 0]
+    assert region.bounding_box()["x"] >= 16
     assert not scrolls_sideways(page)
     picture(page, "long-diff")
 

@@ -178,6 +178,7 @@ slop.overview = (() => {
   function foldedRun(run, context) {
     const { passed, none, look, total, broke } = tally(run, context.policy);
     const area = h("div", { class: "inside" });
+    const agent = context.agentOf(run) ?? run.name; // without an identity, an agent has the name of its run
     const toggle = (event) => {
       event.preventDefault();
       folded.open = !folded.open;
@@ -191,7 +192,7 @@ slop.overview = (() => {
       h(
         "summary",
         { onclick: toggle },
-        h("span", { class: "name" }, run.name),
+        h("span", h("span", { class: "name" }, run.name), agent !== run.name && h("span", { class: "dim" }, ` ${agent}`)),
         h("span", slop.badge(slop.verdictLook(look === "none" ? null : look === "passed"))),
         h("span", { class: "number" }, `${passed} of ${plural(total, "checkpoint")}`, slop.spoken(" passed")),
         h("span", { class: "number" }, broke > 0 && `${broke} broke`),
