@@ -361,3 +361,36 @@ def test_the_timeline_is_that_of_the_open_run(twenty, visit):
     assert page.evaluate("scrollY") == 0
     page.get_by_role("link", name="Overview", exact=True).click()
     expect(page.locator("[data-run-name=basalt-2]")).to_have_attribute("open", "")
+
+
+HOLD = """(words) => {
+  const { text } = Response.prototype;
+  const released = new Map(words.map((word) => {
+    let release;
+    return [word, [new Promise((resolve) => (release = resolve)), () => release()]];
+  }));
+  window.release = (word) => released.get(word)[1]();
+  Response.prototype.text = async function () {
+    const unpacked = await text.call(this);
+    for (const [word, [promise]] of released) if (unpacked.includes(word)) await promise;
+    return unpacked;
+  };
+}"""
+
+
+def test_what_is_visible_takes_a_click_while_other_failures_are_unpacked(written):
+    """A link that moves between the press and the release of the button loses its click."""
+    page = written({"words": DRIFTS})
+    page.add_init_script(f'({HOLD})(["no unit", "no pantry"])')  # a text of each of two checkpoints
+    page.reload()
+    later_link = page.get_by_role("link", name="newest", include_hidden=True)
+    page.evaluate("release('no pantry')")
+    later_link.wait_for(state="attached")
+    assert not later_link.is_visible()  # the failures before it have no place yet
+    expect(page.get_by_role("heading", name="checkpoint_2")).to_be_visible()
+    page.evaluate("release('no unit')")
+    expect(later_link).to_be_visible()
+    position = later_link.bounding_box()
+    later_link.click()
+    expect(page.get_by_role("dialog")).to_contain_text("no pantry")
+    assert later_link.bounding_box() == position

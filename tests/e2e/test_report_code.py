@@ -41,6 +41,12 @@ def open_test(page, name, checkpoint):
     return dialog
 
 
+NUMBERS = (
+    "rows => rows.map((row) => ['::before', '::after'].map((it) => getComputedStyle(row, it).content.slice(1, -1)))"
+)
+INNER_SCROLL = "box => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
+
+
 @pytest.mark.parametrize("width", [1400, *in_proof(390)])
 def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
     page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE, width=width)
@@ -59,10 +65,45 @@ def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
         "+more = 1",
         *(f" line_{n} = {n}" for n in (21, 22, 23)),
     ]
+    assert region.locator(".row").evaluate_all(NUMBERS)[:7] == [
+        ["", ""], ["18", "18"], ["19", "19"], ["20", "20"], ["21", ""], ["", "21"], ["", "22"]
+    ]  # fmt: skip
     assert region.locator("img").count() == 0
     assert not scrolls_sideways(page)
     assert grave_faults(page) == []
     picture(page, f"diff-{width}")
+
+
+def test_a_long_diff_is_as_high_as_its_lines_and_wraps_on_a_phone(opened, picture):
+    long = {"main.py": "".join(f"name_{n} = '{'long ' * 40}'\n" for n in range(150))}
+    page = opened(BREAKS, [FIRST, long, long], TIMELINE, width=390)
+    dialog = open_test(page, "a", "checkpoint_2")
+    region = dialog.get_by_role("region", name="Changes of main.py")
+    expect(region.locator(".row")).to_have_count(80)
+    dialog.get_by_role("button", name="Show all 191 lines").click()
+    expect(region.locator(".row")).to_have_count(191)
+    expect(region).to_be_focused()
+    assert region.evaluate(INNER_SCROLL) == [0, 0]
+    assert region.bounding_box()["x"] >= 16
+    assert not scrolls_sideways(page)
+    picture(page, "long-diff")
+
+
+def test_hunks_that_share_words_with_the_failure_come_first(opened):
+    """Words of the reason and of the command, in changed lines; others stay in the order of the file."""
+    code = [f"line_{n} = {n}\n" for n in range(60)]
+    changed = {1: "alpha", 20: "unit_title", 40: "TITLE"}
+    after = "".join(f"{changed[n]} = 0\n" if n in changed else line for n, line in enumerate(code))
+    fails = case("a", "failed", failure_message="E   exit status 1: no title, no unit", calls=["python main.py"])
+    page = opened(
+        [[case("a")], [fails], [fails]], [{"main.py": "".join(code)}, {"main.py": after}, {"main.py": after}], TIMELINE
+    )
+    region = open_test(page, "a", "checkpoint_2").get_by_role("region", name="Changes of main.py")
+    assert region.locator(".row.where").all_inner_texts() == [
+        "@@ -18,7 +18,7 @@ shares with the failure: title, unit",
+        "@@ -38,7 +38,7 @@ shares with the failure: title",
+        "@@ -1,5 +1,5 @@",
+    ]
 
 
 def test_a_test_that_still_fails_shows_where_it_broke(opened):

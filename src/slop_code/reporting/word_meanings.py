@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import RatePolicy, named_meanings, policy_meaning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 GROUP_MEANINGS = {
     GroupType.CORE: "what the checkpoint has to do above all",
@@ -19,12 +24,21 @@ CHANGE_MEANINGS = {
     "broke": "tests that passed at the checkpoint before, and do not pass now",
     "recovered": "tests that did not pass at the checkpoint before, and pass now",
 }
+TERM_MEANINGS = {
+    "policy": "rule by which the tests of a checkpoint decide whether it passed",
+    "missing": "checkpoints without a verdict, which count as not solved",
+    "sample": "run of an agent; runs with the same submissions are one sample",
+    "erosion": "share of the mass of the code (complexity times the square root of the source lines) that lies in "
+    "functions of cyclomatic complexity above 10",
+    "verbosity": "share of the source lines that clones, rules or the structure flag",
+}
 
 
-def page_meanings() -> list[tuple[str, str]]:
-    """All of them, as the pages list them."""
+def page_meanings(terms: Iterable[str]) -> list[tuple[str, str]]:
+    """As the pages list them; `terms`: further words of the page."""
     groups = [(f"group {group}", meaning) for group, meaning in GROUP_MEANINGS.items()]
-    return [*named_meanings(), *groups, *CHANGE_MEANINGS.items(), *CHANCE_MEANINGS.items()]
+    further = [(term, TERM_MEANINGS[term]) for term in terms]
+    return [*further, *named_meanings(), *groups, *CHANGE_MEANINGS.items(), *CHANCE_MEANINGS.items()]
 
 
 def rates_meaning() -> str:

@@ -30,9 +30,11 @@ def agents_data(runs: Sequence[AgentRun], policies: Sequence[Policy]) -> dict[st
     all_columns = table_columns(board.model_copy(update={"policies": []}))
     columns = [column for column in all_columns if column.name not in LEFT_OUT]
     verdicts = [policy_column(policy) for policy in board.policies]
+    by_run = {run: number for number, row in enumerate(board.rows) for run in (*row.runs, *row.copies)}
     return {
         "columns": [_column_data(column) for column in columns],
         "rows": [_row_data(row, columns, verdicts) for row in board.rows],
+        "by_run": [by_run.get(run.name) for run in runs],
         "notes": [name_of(text) for text, _ in notes(board)],
     }
 

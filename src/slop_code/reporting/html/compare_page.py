@@ -70,7 +70,7 @@ def comparison_data(
             {**_pair_data(pair), "by_policy": [_policy_data(other, other.pairs[number]) for other in compared]}
             for number, pair in enumerate(comparison.pairs)
         ],
-        "meanings": page_meanings(),
+        "meanings": page_meanings(["policy"]),
         "slop_code": comparison.slop_code,
     }, parts.packed
 

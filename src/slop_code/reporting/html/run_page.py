@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import open_regular, write_atomic
 from slop_code._version import __version__
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import NAMED_POLICIES, PassPolicy
+from slop_code.quality.quality_record import CodePart
 from slop_code.reporting.html.page import MARKER, render_page
 from slop_code.reporting.html.run_data import report_data
 from slop_code.reporting.word_meanings import page_meanings
@@ -64,11 +65,19 @@ def write_report(
     """Size of the page in bytes. The first policy is selected at first; the named policies are always there."""
     check_page(path)
     data, parts = report_data(runs, [*dict.fromkeys([*(policies or [PassPolicy.ALL_CASES]), *NAMED_POLICIES])])
-    data |= {"live": asdict(live) if live else None, "meanings": page_meanings(), "slop_code": __version__}
+    data |= {"live": asdict(live) if live else None, "meanings": page_meanings(_terms(data)), "slop_code": __version__}
     title = f"Report: {runs[0].name}" if len(runs) == 1 else f"Report: {len(runs)} runs"
     page = render_page(title, scripts=SCRIPTS, data=data, parts=parts).encode("utf-8")
     write_atomic(path, page)
     return len(page)
+
+
+def _terms(data: dict[str, Any]) -> list[str]:
+    """Words on this page that are explained: those of the table of agents, and of quality where it was measured."""
+    checkpoints = (c for run in data["runs"] for problem in run["problems"] for c in problem["checkpoints"])
+    is_measured = any(CodePart.IMPLEMENTATION in (checkpoint["code"] or {}) for checkpoint in checkpoints)
+    agents = ["missing", "sample"] if data["agents"] else []
+    return ["policy", *agents, *(["erosion", "verbosity"] if agents or is_measured else [])]
 
 
 def check_page(path: Path, option: str = "-o") -> None:

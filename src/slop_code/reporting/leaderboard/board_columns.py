@@ -45,6 +45,8 @@ class BoardColumn:
     """Heading over this column and its neighbours, on the page."""
     count: Callable[[AgentRow], int] | None = None
     """In tables, this number is in front of the share."""
+    note: Callable[[AgentRow], str] | None = None
+    """In tables, this text is behind the value."""
     drop: int | None = None
     """As in `TableColumn`."""
     lowest_first: bool = False
@@ -56,6 +58,7 @@ class BoardColumn:
         if value is None:
             return NO_VALUE
         text = one_line(value) if isinstance(value, str) else _TEXTS[self.kind](value)
+        text += self.note(row) if self.note else ""
         if self.count is None:
             return text
         return f"{count} {text}" if (count := self.count(row)) else "0"
@@ -104,7 +107,7 @@ def columns_of(board: Leaderboard) -> list[BoardColumn]:
         _slope_column("verbosity", drop=3),
         BoardColumn("incomplete_quality", "count", lambda row: row.incomplete_quality, lowest_first=True),
         *_sample_columns(board),
-        BoardColumn("runs", "count", lambda row: len(row.runs), head="runs", drop=16),
+        BoardColumn("runs", "count", lambda row: len(row.runs), head="runs", note=_copies_note, drop=16),
         BoardColumn("copies", "count", lambda row: len(row.copies), lowest_first=True),
         BoardColumn("problems", "count", lambda row: row.problems, head="problems", drop=6),
         BoardColumn("missing_problems", "count", lambda row: len(board.problems) - row.problems, lowest_first=True),
@@ -129,6 +132,11 @@ def sorted_rows(rows: Sequence[AgentRow], column: BoardColumn) -> list[AgentRow]
         reverse=not ascending,
     )
     return [*known, *(row for row in rows if column.value(row) is None)]
+
+
+def _copies_note(row: AgentRow) -> str:
+    """ "1 of 5 distinct": runs with the same submissions are counted once."""
+    return f" of {len(row.runs) + len(row.copies)} distinct" if row.copies else ""
 
 
 def _missing_share(row: AgentRow) -> float | None:

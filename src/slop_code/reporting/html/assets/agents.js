@@ -93,7 +93,9 @@ slop.agents = (() => {
     const caption = h("caption", { class: "visually-hidden" }, "Agents, each over all its runs");
     const body = h("tbody", rows.map((row) => bodyRow(row, all)));
     if (order) slop.announce(`sorted by ${order.column.head}, ${order.descending ? "descending" : "ascending"}`);
-    return slop.scrollBox("Agents", h("table", { class: "results agents" }, caption, head(all, order), body));
+    const whole = h("table", { class: "results agents stacked" }, caption, head(all, order), body);
+    const heads = all.map((column) => (column.over ? `${column.over}: ${column.head}` : column.head));
+    return slop.scrollBox("Agents", slop.stackable(whole, ["Agent", ...heads]));
   }
 
   function draw(agents, context, state) {

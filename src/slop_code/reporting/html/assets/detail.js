@@ -57,13 +57,14 @@ slop.detail = (() => {
     ];
   }
 
-  /** The code that changed where the test broke; nothing for a test that passed or never did. */
+  /** Draws the code that changed where the test broke, by the texts of the failure; null for a test that passed or
+      never did. */
   async function changes(test, problem, column, numbers) {
     const broke = slop.tests.failedAt(test, column) ? slop.tests.brokeAt(test, column) : -1;
-    if (broke < 0) return null;
+    if (broke < 0) return () => null;
     const diff = await slop.part([...numbers, broke, "diff"].join("/"));
-    const checkpoint = problem.checkpoints[broke];
-    return slop.codeDiff.draw(diff, checkpoint.since, checkpoint.name);
+    const { since, name } = problem.checkpoints[broke];
+    return (failure) => slop.codeDiff.draw(diff, since, name, failure);
   }
 
   /** Failures of the list that the reader came from: the filtered rows, or the checkpoint's failures by cause. */
@@ -130,7 +131,7 @@ slop.detail = (() => {
   async function show(test, problem, column, context) {
     const { numbers } = context;
     const state = hashOf(slop.address());
-    const [part, changed] = await Promise.all([
+    const [part, drawChanges] = await Promise.all([
       slop.part([...numbers, column].join("/")),
       changes(test, problem, column, numbers),
     ]);
@@ -139,6 +140,7 @@ slop.detail = (() => {
     if (index < 0) return;
     const [, milliseconds, markers] = part.tests[index];
     const textNumbers = part.text_numbers[index];
+    const changed = drawChanges(slop.message.reasonAndCalls(textNumbers, part));
     const more = "The last command below prints all of it.";
     const texts = slop.message.sections(textNumbers, part, { level: "h3", more, changes: changed });
     const [file, id] = slop.nameParts(test.name);

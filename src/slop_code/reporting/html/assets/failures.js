@@ -135,24 +135,22 @@ slop.failures = (() => {
 
   const lists = (context) => [explained(context), KINDS.map((kind) => kindList(kind, context))];
 
-  /** The cause of the whole checkpoint, and its failures, which are unpacked when they come near. `context`: the
-      problem, the number of the checkpoint in it, the name of the part, keys of the address for links, and whether
-      it is the first that the reader sees. */
+  /** The cause of the whole checkpoint, and its failures, which are drawn once they are unpacked. `context`: the
+      problem, the number of the checkpoint in it, the name of the part, and keys of the address for links. */
   function body(rows, context) {
     const { problem, column, target } = context;
     const checkpoint = problem.checkpoints[column];
     const reason = slop.tests.causeOf(checkpoint);
     const cause = reason && h("p", { class: "alert cause-of-all" }, reason);
     if (!slop.tests.hasVerdict(checkpoint) || isEmpty(rows)) return [cause].filter(Boolean);
-    const area = h("div", { class: "failures-area" });
+    const area = h("div", { class: "failures-area", "aria-busy": "true" }); // hides what follows, which moves
     const shown = rows.b.length + rows.n.length + rows.u.length;
     area.style.minHeight = `${ROW_HEIGHT * (Math.min(MAX_ROWS, shown) + 2)}px`; // the page keeps its length
     const draw = async () => {
-      const part = await slop.part(context.name);
+      const part = await slop.part(context.name).finally(() => area.removeAttribute("aria-busy"));
       slop.fill(area, part && lists({ ...context, part })).style.removeProperty("min-height");
     };
-    if (context.first) draw();
-    else slop.whenNear(area, draw);
+    draw();
     const filter = { view: "timeline", run: target.run, problem: target.problem, policy: target.policy };
     const all = hashOf({ ...filter, at: checkpoint.name, result: "failing" });
     const link = h("a", { href: all }, `${checkpoint.name} in the timeline`);

@@ -34,7 +34,7 @@
   };
 
   const ROLES = { table: "table", thead: "rowgroup", tbody: "rowgroup", tr: "row", td: "cell" };
-  const HEAD_ROLES = { row: "rowheader", col: "columnheader", rowgroup: "rowheader" };
+  const HEAD_ROLES = { row: "rowheader", col: "columnheader", colgroup: "columnheader", rowgroup: "rowheader" };
 
   /** A narrow screen shows the cells of a row below each other, each with the head of its column: for a table of the
       class `stacked`, or a row of it. The roles are written out, as a browser takes them from a table whose cells are

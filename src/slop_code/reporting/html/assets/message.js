@@ -61,6 +61,12 @@ slop.message = (() => {
     return text === null || text === LEFT_OUT ? null : oneLine(text);
   }
 
+  /** The reason and the commands that were run. */
+  const reasonAndCalls = (textNumbers, part) => {
+    const { reason: why, calls } = textsOf(textNumbers, part);
+    return [why, calls].filter((text) => text && text !== LEFT_OUT).map(oneLine).join("\n");
+  };
+
   /** Sections of these texts in the order in which they explain a failure; null where there is none.
       `of`: the side of a comparison. `changes`: the section about the code that changed, if any. */
   function sections(textNumbers, part, { level, of = "", more, changes = null }) {
@@ -103,5 +109,5 @@ slop.message = (() => {
     h("p", { class: "dim" }, "Run it in the folder where the command that wrote this page ran."),
   ];
 
-  return { sections, commands, reason, oneLine, indexOf };
+  return { sections, commands, reason, reasonAndCalls, oneLine, indexOf };
 })();

@@ -71,7 +71,7 @@ slop.overview = (() => {
     const numbers = [context.runs.indexOf(run), run.problems.indexOf(problem), column];
     const target = { ...targetOf(run, problem, context), at: isSeveral(run) ? problem.checkpoints[column].name : null };
     const part = { problem, column, target, groups: context.groups, name: numbers.join("/") };
-    return { rows, body: (first) => slop.failures.body(rows, { ...part, first }) };
+    return { rows, body: () => slop.failures.body(rows, part) };
   }
 
   /** Failures of each checkpoint of the only problem, in order. Those that passed by the policy are folded. */
@@ -89,8 +89,8 @@ slop.overview = (() => {
       const folded = h("details", attributes, h("summary", title));
       if (look !== "passed") open += 1;
       folded.open = look !== "passed" && open <= MAX_OPEN;
-      if (folded.open) folded.append(...body(open === 1));
-      else folded.addEventListener("toggle", () => folded.append(...body(true)), { once: true });
+      if (folded.open) folded.append(...body());
+      else folded.addEventListener("toggle", () => folded.append(...body()), { once: true });
       return folded;
     });
   }
@@ -127,7 +127,7 @@ slop.overview = (() => {
     const isGood = look === "passed" && slop.failures.isEmpty(rows);
     const counts = isGood ? "passed" : slop.failures.summary(checkpoint, rows);
     const title = h("h3", `${problem.name} ${checkpoint.name}`, h("span", { class: "counts" }, `: ${counts}`));
-    fill(area, h("div", { class: `checkpoint ${look}` }, title, body(true)));
+    fill(area, h("div", { class: `checkpoint ${look}` }, title, body()));
   }
 
   /** The failures of a run: by checkpoint for one problem, below a matrix for several. */
@@ -178,7 +178,7 @@ slop.overview = (() => {
   function foldedRun(run, context) {
     const { passed, none, look, total, broke } = tally(run, context.policy);
     const area = h("div", { class: "inside" });
-    area.style.minHeight = "20rem";
+    const agent = context.agentOf(run) ?? run.name; // without an identity, an agent has the name of its run
     const toggle = (event) => {
       event.preventDefault();
       folded.open = !folded.open;
@@ -192,7 +192,7 @@ slop.overview = (() => {
       h(
         "summary",
         { onclick: toggle },
-        h("span", { class: "name" }, run.name),
+        h("span", h("span", { class: "name" }, run.name), agent !== run.name && h("span", { class: "dim" }, ` ${agent}`)),
         h("span", slop.badge(slop.verdictLook(look === "none" ? null : look === "passed"))),
         h("span", { class: "number" }, `${passed} of ${plural(total, "checkpoint")}`, slop.spoken(" passed")),
         h("span", { class: "number" }, broke > 0 && `${broke} broke`),
@@ -201,7 +201,7 @@ slop.overview = (() => {
       ),
       area,
     );
-    slop.whenNear(area, () => fill(area, content(run, context, slop.address())).style.removeProperty("min-height"));
+    folded.addEventListener("toggle", () => fill(area, content(run, context, slop.address())), { once: true });
     return folded;
   }
 

@@ -20,6 +20,7 @@ slop.start(async (data, main, top) => {
       groups: data.groups,
       runs: data.runs,
       several: data.runs.length > 1,
+      agentOf: (run) => data.agents?.rows[data.agents.by_run[data.runs.indexOf(run)]]?.name,
       isLive: Boolean(data.live),
       numbers: [runNumber, problemNumber],
     };
