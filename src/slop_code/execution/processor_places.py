@@ -31,14 +31,10 @@ def processor_places(cache: Cache) -> Iterator[Callable[[int], int]]:
                     break
                 try:
                     lock = open_lock(cache.root / PLACES / str(number))
-                    free = try_lock(lock, fcntl.LOCK_EX)
+                    held.callback(lock.close)
+                    taken += try_lock(lock, fcntl.LOCK_EX)
                 except OSError:
-                    return wanted
-                if free:
-                    held.enter_context(lock)
-                    taken += 1
-                else:
-                    lock.close()
+                    return min(wanted, available_cpus())
             return taken
 
         yield take

@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
-from slop_code.execution.cancellation import wait_for
-from slop_code.execution.process import GRACE_S, MAX_TAIL, ProcessResult, end_process, start_connected
+from slop_code.execution.cancellation import check_cancelled, wait_for
+from slop_code.execution.process import MAX_TAIL, ProcessResult, end_process, start_connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,6 +44,10 @@ MAX_MEMORY = 512 << 20
 MAX_REFUSALS = 10_000
 MAX_PACKET = 65536
 STATUS = struct.Struct("=i")
+END_S = 30.0
+"""Seconds for the end of all processes of an evaluation, on a busy machine, too; the template itself is ended then."""
+
+LOCK_POLL_S = 0.05
 COLD_USES = 1
 """Evaluations before a template is started, which takes as long as a new judge: a single one does not need it."""
 
@@ -87,6 +91,7 @@ class JudgeTemplate:
 
     def evaluate(self, request: Mapping[str, Any], log: Path, timeout: float) -> ProcessResult:
         """Fork a judge for one evaluation, and wait for its end; after the timeout everything of it is killed."""
+        check_cancelled()
         with contextlib.ExitStack() as stack:
             status, their_status = _pipe(stack)
             their_lifeline, lifeline = _pipe(stack)
@@ -99,16 +104,16 @@ class JudgeTemplate:
                 ended = wait_for(status.fileno(), timeout)
             finally:
                 lifeline.close()  # cancelled or late, everything of this evaluation ends
-                answers = _is_readable(status, GRACE_S)
+                answers = _is_readable(status, END_S)
                 if not answers:
                     logger.warning("a judge template does not end its evaluation, so it is ended itself")
                     self.close()
-            answer = status.read(STATUS.size) or b""
+            answer = status.read(STATUS.size) if answers else None
         if not answers:
             raise TemplateLostError(f"the judge template did not answer within {timeout:g} s, so it was ended")
         if not ended:
             return ProcessResult(None, tail(log, MAX_TAIL))
-        if len(answer) != STATUS.size:
+        if answer is None or len(answer) != STATUS.size:
             raise TemplateLostError(f"the judge was lost: {tail(log, MAX_TAIL).strip() or 'it left no message'}")
         return ProcessResult(STATUS.unpack(answer)[0], tail(log, MAX_TAIL))
 
@@ -155,6 +160,17 @@ class _Slot:
     lock: threading.Lock = field(default_factory=threading.Lock)
     contexts: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Others wait while a template starts; a cancellation ends that wait."""
+        while not self.lock.acquire(timeout=LOCK_POLL_S):
+            check_cancelled()
+        try:
+            check_cancelled()
+            yield
+        finally:
+            self.lock.release()
+
     def close(self) -> None:
         if self.template is not None:
             self.template.close()
@@ -185,7 +201,7 @@ class TemplatePool:
             yield None
             return
         try:
-            with slot.lock:
+            with slot.locked():
                 if slot.template is not None and not (slot.template.alive and slot.mounted == _mounted(cache)):
                     slot.close()
                 if slot.template is None and slot.refused is None and not self._closed:
@@ -238,11 +254,16 @@ class TemplatePool:
             running = [(key, other) for key, other in idle if other.template is not None]
             count = sum(other.template is not None for other in self._slots.values())
             ended = [other for _, other in running[: max(0, count - self._max)]]
+            for other in ended:
+                other.users += 1  # nobody else ends it meanwhile
             for key, other in idle[: max(0, len(self._slots) - MAX_REFUSALS)]:
                 if other.template is None:
                     del self._slots[key]
-            for other in ended:
+        for other in ended:
+            with other.lock:
                 other.close()
+            with self._lock:
+                other.users -= 1
 
     def close(self) -> None:
         with self._lock:

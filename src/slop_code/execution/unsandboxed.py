@@ -90,7 +90,7 @@ class Unsandboxed(HostSandbox):
         if warm is None or spec is None:
             yield None
             return
-        with warm.pool.use(spec, self.cache, functools.partial(_start_template, spec)) as template:
+        with warm.pool.use(spec, self.cache, functools.partial(_start_template, spec), warm.check) as template:
             yield template if isinstance(template, JudgeTemplate) else None
 
     def _copy_workspace(self, job: JudgeJob, workspace: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import threading
 import traceback
 from collections.abc import Iterable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
@@ -139,8 +139,7 @@ class Evaluator:
         finally:
             for future in running:
                 self._threads.drop(future)
-            while running:
-                del running[ended.get()]
+            wait(running)
         if failure is not None:
             raise failure
 

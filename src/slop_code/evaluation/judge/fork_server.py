@@ -21,7 +21,6 @@ descriptor that this command alone inherits; null: no boxes), `argv` (the judge'
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import importlib
@@ -114,6 +113,13 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
             supervisors |= {pid} - {NO_PROCESS}
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def fork() -> int:
+    try:
+        return os.fork()
+    except OSError:  # the status pipe ends without a status
+        return NO_PROCESS
 
 
 def _is_evaluation(data: bytes) -> bool:

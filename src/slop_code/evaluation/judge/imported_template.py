@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TOOL = "pytest"
+FAILED = 125
 MAX_REASON_SIZE = 1000
 BLOCKED = ["-p", "no:cacheprovider"]
 """Arguments of every judge; pytest does not import what they turn off."""
@@ -86,13 +87,17 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     fork_server.freeze_memory()
     evaluation = fork_server.serve(server, "imported")
     request = evaluation.request
-    fork_server.replace_descriptors(evaluation.log, [1, 2], nulls=[0])
-    fork_server.restart_process()
-    for name in HIDDEN:
-        if name not in present:
-            sys.modules.pop(name, None)
-    set_environment(request["environment"])
-    return console_script(request["argv"][request["argv"].index(TOOL) + 1 :])
+    try:
+        fork_server.replace_descriptors(evaluation.log, [1, 2], nulls=[0])
+        fork_server.restart_process()
+        for name in HIDDEN:
+            if name not in present:
+                sys.modules.pop(name, None)
+        set_environment(request["environment"])
+        return console_script(request["argv"][request["argv"].index(TOOL) + 1 :])
+    except BaseException as error:  # noqa: BLE001  (Python's own exit status would be that of failed tests)
+        os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
+        os._exit(FAILED)
 
 
 if __name__ == "__main__":

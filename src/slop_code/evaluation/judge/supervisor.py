@@ -195,12 +195,14 @@ def kill_orphans() -> None:
                 orphans = [int(word) for word in file.read().split()]
         except OSError:  # in a box: the end of its process namespace has killed them
             return
-        if not orphans:
-            return
+        killed = 0
         for orphan in orphans:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # one of another user cannot be killed
                 os.kill(orphan, signal.SIGKILL)
                 os.waitpid(orphan, 0)
+                killed += 1
+        if killed == 0:
+            return
 
 
 def _become_judge(request: dict[str, Any], log: int, kept: frozenset[int]) -> None:
