@@ -11,6 +11,8 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import TemplateSpec
 from slop_code.execution.templates import MAX_MEMORY, JudgeTemplate, TemplateLostError, TemplatePool
 
+pytestmark = pytest.mark.e2e
+
 ANSWER = """
 import json, socket, sys
 server = socket.socket(fileno=int(sys.argv[1]))
@@ -33,7 +35,7 @@ def answering(packet, *, lost=True):
 
 
 @pytest.fixture
-def cache(tmp_path):
+def own_cache(tmp_path):
     return Cache.at(tmp_path / "cache")
 
 
@@ -44,23 +46,23 @@ def pool():
 
 
 @pytest.fixture
-def used(pool, cache):
+def used(pool, own_cache):
     """`used("a")`: the template of this key, at its second use; or why there is none."""
 
     def use(key="a", packet=None, timeout=60.0):
         argv = answering({"ready": "imported"} if packet is None else packet)
-        with pool.use(spec(key, timeout=timeout), cache, argv) as first:
+        with pool.use(spec(key, timeout=timeout), own_cache, argv, lambda: None) as first:
             assert first is None or isinstance(first, JudgeTemplate | str)
-        with pool.use(spec(key, timeout=timeout), cache, argv) as template:
+        with pool.use(spec(key, timeout=timeout), own_cache, argv, lambda: None) as template:
             return template
 
     return use
 
 
-def test_a_single_use_starts_no_template(pool, cache):
-    with pool.use(spec(), cache, answering({"ready": "imported"})) as template:
+def test_a_single_use_starts_no_template(pool, own_cache):
+    with pool.use(spec(), own_cache, answering({"ready": "imported"}), lambda: None) as template:
         assert template is None
-    assert list(cache.sessions.iterdir()) == []
+    assert list(own_cache.sessions.iterdir()) == []
 
 
 def test_a_template_is_kept_for_its_key(used):
@@ -70,7 +72,7 @@ def test_a_template_is_kept_for_its_key(used):
     assert used("b") is not first
 
 
-def test_the_least_recently_used_template_is_ended(used, cache):
+def test_the_least_recently_used_template_is_ended(used, own_cache):
     oldest, newer = used("a"), used("b")
     used("c")
     assert [oldest.alive, newer.alive] == [False, True]
@@ -87,16 +89,16 @@ def test_the_least_recently_used_template_is_ended(used, cache):
         ([], "it is not ready: "),
     ],
 )
-def test_a_template_that_cannot_serve_is_not_started_again(used, cache, packet, reason):
+def test_a_template_that_cannot_serve_is_not_started_again(used, own_cache, packet, reason):
     assert used("a", packet) == reason
     assert used("a", {"ready": "imported"}) == reason
-    assert list(cache.sessions.iterdir()) == []
+    assert list(own_cache.sessions.iterdir()) == []
 
 
-def test_a_template_that_is_not_ready_in_time_is_refused(pool, cache):
+def test_a_template_that_is_not_ready_in_time_is_refused(pool, own_cache):
     silent = lambda _folder, _descriptor: [sys.executable, "-c", "import time; time.sleep(600)"]  # noqa: E731
     for expected in (None, "it was not ready within 0.01 s"):
-        with pool.use(spec(timeout=0.01), cache, silent) as template:
+        with pool.use(spec(timeout=0.01), own_cache, silent, lambda: None) as template:
             assert template == expected
 
 
@@ -108,10 +110,10 @@ def test_a_lost_template_is_no_result_and_is_replaced(used, tmp_path):
     assert used("a") is not template
 
 
-def test_a_closed_pool_has_no_templates(used, pool, cache):
+def test_a_closed_pool_has_no_templates(used, pool, own_cache):
     template = used("a")
     pool.close()
     assert not template.alive
-    assert list(cache.sessions.iterdir()) == []
-    with pool.use(spec(), cache, answering({"ready": "imported"})) as after:
+    assert list(own_cache.sessions.iterdir()) == []
+    with pool.use(spec(), own_cache, answering({"ready": "imported"}), lambda: None) as after:
         assert after is None

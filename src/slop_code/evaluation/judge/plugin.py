@@ -6,7 +6,6 @@ of the tests and their processes), `tmpdir`, `tests`, `guard` (folders that may 
 (for `slop_code_usage`), `test_folders` (folders of the tests that are no data), `test_code` (files of the tests that no
 call hands over), `only` (node ids to run; null: all), `seed` (of the order of tests and of `random`; null: neither) and
 `quarantined` (node ids).
-
 If `SLOP_CODE_TEMPLATE` is set, the process is a collected template (`slop_code_collected_template`).
 """
 
@@ -345,11 +344,6 @@ def bound_captures(config: pytest.Config) -> None:
     _replace(pytest_capture.FDCapture, "snap", lambda self: snap(self).decode("utf-8", "replace"))
 
 
-def disable_tmp_path_cleanup() -> None:
-    """pytest would fail on files that a submission left in `tmp_path`. The box is removed with all of them anyway."""
-    _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
-
-
 def detach_stdin() -> None:
     """Only pytest and its debugger read the user's input; processes that tests start read /dev/null."""
     sys.stdin = os.fdopen(os.dup(0), errors="replace")
@@ -372,7 +366,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TMPDIR"] = _settings["tmpdir"]
     tempfile.tempdir = None
     bound_captures(config)
-    disable_tmp_path_cleanup()
+    # pytest would fail on files that a submission left in `tmp_path`. The box is removed with all of them anyway.
+    _replace(pytest_tmpdir, "cleanup_dead_symlinks", lambda _root: None)
     reporter = Reporter(_settings, Calls(_settings.get("launcher", ""), _settings.get("command", ())))
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
