@@ -1,4 +1,4 @@
-"""What is open or left in a collected template when the first test could run; loaded as `slop_code_template_state`."""
+"""State of a collected template before the first test: descriptors and leftovers; `slop_code_template_state`."""
 
 from __future__ import annotations
 
