@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
@@ -182,7 +182,10 @@ def open_piped(argv: Sequence[str], log: Path) -> Iterator[PipedProcess]:
             child._stdout.close()
 
 
-def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[subprocess.Popen[bytes], socket.socket]:
+ConnectedProcess: TypeAlias = subprocess.Popen[bytes]
+
+
+def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[ConnectedProcess, socket.socket]:
     """Start a process that shares a socket with us; `argv` gets the number of its descriptor there.
 
     Its stdin is empty, and its stdout and stderr go to `log`. The caller ends it with `end_process`.

@@ -27,9 +27,9 @@ from slop_code.execution.process import GRACE_S, MAX_TAIL, ProcessResult, end_pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from subprocess import Popen
 
     from slop_code.execution.cache import Cache
+    from slop_code.execution.process import ConnectedProcess
     from slop_code.execution.sandbox import TemplateSpec
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class JudgeTemplate:
         self.spec, self.folder = spec, folder
         self._log = folder / "template.log"
         self._started, self._closing = threading.Event(), threading.Event()
-        self._process: Popen[bytes] | None = None
+        self._process: ConnectedProcess | None = None
         self._socket: socket.socket | None = None
         self._error: BaseException | None = None
         self.answered = True
