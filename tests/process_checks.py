@@ -6,8 +6,12 @@ import contextlib
 import os
 import select
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT
+
+if TYPE_CHECKING:
+    from slop_code.execution.cache import Cache
 
 
 def processes_in(folder: Path) -> list[int]:
@@ -39,3 +43,14 @@ def ends(pid: int, seconds: float) -> bool:
         return bool(select.select([descriptor], [], [], seconds)[0])
     finally:
         os.close(descriptor)
+
+
+def sessions_held(cache: Cache) -> set[str]:
+    """Folders of sessions that this process has not ended; others may use the same cache."""
+    held = set()
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            link = Path(os.readlink(f"/proc/self/fd/{name}"))
+            if link.is_relative_to(cache.sessions):
+                held.add(link.relative_to(cache.sessions).parts[0])
+    return held

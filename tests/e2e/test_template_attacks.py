@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
-from tests.process_checks import groups_of
+from tests.process_checks import groups_of, sessions_held
 
 pytestmark = pytest.mark.e2e
 
@@ -237,6 +237,6 @@ def counts(cache):
     with open("/proc/self/mountinfo") as file:
         mounts = len(file.readlines())
     return [
-        len(os.listdir("/proc/self/fd")), threading.active_count(), len(os.listdir(cache.sessions)),
+        len(os.listdir("/proc/self/fd")), threading.active_count(), sessions_held(cache),
         groups_of(os.getpid()), mounts,
     ]  # fmt: skip

@@ -13,11 +13,12 @@ from slop_code.evaluation import PytestRunner
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.templates import TemplatePool
 from tests.marks import in_proof
-from tests.process_checks import ends, groups_of, processes_in
+from tests.process_checks import ends, groups_of, sessions_held
 
 pytestmark = pytest.mark.e2e
 
 END_S = 60
+SESSION_S = 45
 MARK = "a-submission-that-waits"
 TESTS = {
     "test_checkpoint_1.py": """
@@ -35,8 +36,9 @@ WAITING = {"main.py": f"import os, sys\nos.execv(sys.executable, {SLEEP})"}
 @pytest.fixture
 def world(cache, need_bubblewrap, environment_spec, make_problem, make_submission):
     need_bubblewrap()
+    problem = make_problem(TESTS, config={"session_timeout": SESSION_S})
     with TemplatePool() as pool:
-        yield World(cache, pool, environment_spec(), make_problem(TESTS), make_submission)
+        yield World(cache, pool, environment_spec(), problem, make_submission)
 
 
 class World:
@@ -45,7 +47,6 @@ class World:
     def __init__(self, cache, pool, spec, problem, make_submission):
         self.cache, self.pool, self.spec, self.problem = cache, pool, spec, problem
         self.good, self.waiting = make_submission(GOOD), make_submission(WAITING)
-        self.sessions = set(os.listdir(cache.sessions)) if cache.sessions.exists() else set()
         for kind in ("cold", "collected"):
             self.check_good(kind)
 
@@ -78,13 +79,9 @@ class World:
         return template
 
     def left(self):
-        """What is there that was not there before the first evaluation, but for the template."""
+        """What evaluations have left, but for the template."""
         kept = {slot.template.folder.name for slot in self.pool._slots.values() if slot.template is not None}
-        return [
-            set(os.listdir(self.cache.sessions)) - self.sessions - kept,
-            processes_with(MARK),
-            groups_of(os.getpid()),
-        ]
+        return [sessions_held(self.cache) - kept, processes_with(MARK), groups_of(os.getpid())]
 
 
 class Started:
@@ -133,11 +130,17 @@ def command(pid):
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def family(template):
-    """Processes of an evaluation that runs, by their part in it."""
+def template_process(template):
+    """Below bwrap, the init of the box and uvx."""
     process = template._process.pid
     while not command(process).startswith(("python", "pytest")):
         (process,) = children(process)[:1]
+    return process
+
+
+def family(template):
+    """Processes of an evaluation that runs, by their part in it."""
+    process = template_process(template)
     (supervisor,) = children(process)
     by_command = {command(child) == "bwrap": child for child in children(supervisor)}
     return {"template": process, "supervisor": supervisor, "boxes": by_command[True], "judge": by_command[False]}
@@ -187,4 +190,14 @@ def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(world):
     world.check_good("cold")
     assert all(ends(pid, END_S) for pid in evaluation.submission)
     assert world.left() == [set(), [], []]
-    assert processes_in(world.cache.sessions / "s") == []
+
+
+@pytest.mark.proof
+def test_a_template_that_is_stopped_is_ended_and_replaced(world):
+    process = template_process(world.template)
+    os.kill(process, signal.SIGSTOP)
+    reason = world.evaluate(world.good).infrastructure_failure_reason
+    assert reason == f"the judge template did not answer within {SESSION_S} s, so it was ended"
+    assert ends(process, END_S)
+    world.check_good()
+    assert world.left() == [set(), [], []]

@@ -11,7 +11,7 @@ import pytest
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import TemplateSpec
-from slop_code.execution.templates import JudgeTemplate, TemplatePool
+from slop_code.execution.templates import MAX_STARTS, JudgeTemplate, TemplatePool
 from tests.process_checks import ends
 
 pytestmark = pytest.mark.e2e
@@ -19,8 +19,9 @@ END_S = 60
 TEMPLATE = """
 import os, socket, sys
 server = socket.socket(fileno=int(sys.argv[1]))
-server.send(sys.argv[2].encode())
-server.recv(1)
+if sys.argv[2] != "null":
+    server.send(sys.argv[2].encode())
+    server.recv(1)
 """
 READY = {"ready": "imported"}
 
@@ -110,6 +111,16 @@ def test_a_refusal_is_kept(pool, own_cache):
     assert used(pool, own_cache, answer={"refused": "no"}) == "no"
     assert used(pool, own_cache) == "no"
     assert os.listdir(own_cache.sessions) == []
+
+
+def test_a_template_that_ends_without_an_answer_is_tried_again_a_few_times(pool, own_cache):
+    used(pool, own_cache)
+    assert used(pool, own_cache, answer=None).startswith("it is not ready")
+    assert isinstance(used(pool, own_cache), int)
+    used(pool, own_cache, key="b")
+    for _ in range(MAX_STARTS):
+        used(pool, own_cache, key="b", answer=None)
+    assert used(pool, own_cache, key="b").startswith("it is not ready")
 
 
 def test_a_pool_keeps_the_templates_that_were_used_last(own_cache):

@@ -48,6 +48,9 @@ END_S = 30.0
 """Seconds for the end of all processes of an evaluation, on a busy machine, too; the template itself is ended then."""
 
 LOCK_POLL_S = 0.05
+MAX_STARTS = 3
+"""Of a template that ends without an answer: what killed it may have been an accident."""
+
 COLD_USES = 1
 """Evaluations before a template is started, which takes as long as a new judge: a single one does not need it."""
 
@@ -69,6 +72,9 @@ class JudgeTemplate:
         self._process: Process | None = None
         self._socket: socket.socket | None = None
         self._error: BaseException | None = None
+        self.answered = True
+        """Whether it was ready or gave a reason, or had the time for it."""
+
         self._thread = threading.Thread(target=self._live, args=(argv,), name="judge template", daemon=True)
 
     def start(self) -> str | None:
@@ -85,6 +91,7 @@ class JudgeTemplate:
         except (OSError, ValueError):
             answer = {}
         if answer.get("ready") != self.spec.kind:
+            self.answered = "refused" in answer
             return str(answer.get("refused") or f"it is not ready: {tail(self._log, MAX_TAIL).strip()}")
         memory = int(answer.get("memory", 0))
         return f"it takes {memory >> 20} MiB of memory" if memory > MAX_MEMORY else None
@@ -152,6 +159,9 @@ class _Slot:
 
     template: JudgeTemplate | None = None
     refused: str | None = None
+    starts: int = 0
+    """Failed starts; from `MAX_STARTS` on there are no more, and a reason of the template's own counts as that many."""
+
     uses: int = 0
     users: int = 0
     mounted: object = None
@@ -204,7 +214,7 @@ class TemplatePool:
             with slot.locked():
                 if slot.template is not None and not (slot.template.alive and slot.mounted == _mounted(cache)):
                     slot.close()
-                if slot.template is None and slot.refused is None and not self._closed:
+                if slot.template is None and slot.starts < MAX_STARTS and not self._closed:
                     self._start(slot, spec, cache, argv)
                     self._check(slot, check)
             yield slot.template or slot.refused
@@ -222,6 +232,7 @@ class TemplatePool:
             slot.contexts.close()
             raise
         slot.template = template
+        slot.starts = slot.starts + 1 if not template.answered else 0 if slot.refused is None else MAX_STARTS
         logger.info("judge template, %s: %s", spec.kind, slot.refused or "ready")
         if slot.refused is not None:
             slot.close()
@@ -232,7 +243,7 @@ class TemplatePool:
             check()
         except BaseException:
             slot.close()
-            slot.refused = None
+            slot.refused, slot.starts = None, 0
             raise
 
     def _take(self, spec: TemplateSpec) -> _Slot | None:

@@ -145,4 +145,4 @@ def restart_process() -> None:
     # Times of log records are relative to the import of `logging`.
     now = time.time_ns() if isinstance(logging._startTime, int) else time.time()  # type: ignore[attr-defined]
     logging._startTime = now  # type: ignore[attr-defined]
-    threading.main_thread()._set_native_id()  # type: ignore[attr-defined]
+    threading.main_thread()._native_id = threading.get_native_id()  # type: ignore[attr-defined]

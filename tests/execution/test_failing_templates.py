@@ -1,4 +1,4 @@
-"""Pool of judge templates, with real processes that speak the protocol's first packet."""
+"""Templates that cannot serve, or are lost: real processes that speak the first packet of the protocol."""
 
 from __future__ import annotations
 
@@ -59,34 +59,11 @@ def used(pool, own_cache):
     return use
 
 
-def test_a_single_use_starts_no_template(pool, own_cache):
-    with pool.use(spec(), own_cache, answering({"ready": "imported"}), lambda: None) as template:
-        assert template is None
-    assert list(own_cache.sessions.iterdir()) == []
-
-
-def test_a_template_is_kept_for_its_key(used):
-    first = used("a")
-    assert isinstance(first, JudgeTemplate)
-    assert used("a") is first
-    assert used("b") is not first
-
-
-def test_the_least_recently_used_template_is_ended(used, own_cache):
-    oldest, newer = used("a"), used("b")
-    used("c")
-    assert [oldest.alive, newer.alive] == [False, True]
-    assert not oldest.folder.exists()
-    assert isinstance(used("a"), JudgeTemplate)
-
-
 @pytest.mark.parametrize(
     ("packet", "reason"),
     [
         ({"refused": "test_a.py read a clock"}, "test_a.py read a clock"),
-        ({"ready": "collected"}, "it is not ready: "),
         ({"ready": "imported", "memory": MAX_MEMORY + (1 << 20)}, f"it takes {(MAX_MEMORY >> 20) + 1} MiB of memory"),
-        ([], "it is not ready: "),
     ],
 )
 def test_a_template_that_cannot_serve_is_not_started_again(used, own_cache, packet, reason):
@@ -108,12 +85,3 @@ def test_a_lost_template_is_no_result_and_is_replaced(used, tmp_path):
         template.evaluate({}, tmp_path / "log", 60)
     template._process.wait(60)
     assert used("a") is not template
-
-
-def test_a_closed_pool_has_no_templates(used, pool, own_cache):
-    template = used("a")
-    pool.close()
-    assert not template.alive
-    assert list(own_cache.sessions.iterdir()) == []
-    with pool.use(spec(), own_cache, answering({"ready": "imported"}), lambda: None) as after:
-        assert after is None
