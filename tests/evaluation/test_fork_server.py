@@ -188,8 +188,8 @@ def boxed_request(folder):
         "--proc", "/proc", "--die-with-parent", "--cap-drop", "ALL", "--",
         sys.executable, str(folder.root / "hold.py"), "{hold}", str(folder.root / "hold.txt"),
     ]  # fmt: skip
-    code = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True).stdout
-    filter_code = base64.b64encode(code).decode()
+    printed = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True, text=True).stdout
+    filter_code = base64.b64encode(bytes.fromhex(printed)).decode()
     return {**folder.request(), "boxes": boxes, "filter": filter_code, "file_size": 1 << 20}
 
 
