@@ -207,7 +207,7 @@ def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
     assert state == {
         "Uid": "1000", "CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
         "NoNewPrivs": "1", "Seccomp": "2", "Seccomp_filters": "1", "host": "box", "net": ["lo"],
-        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": True, "own": 1000,
+        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": False, "own": 1000,
     }  # fmt: skip
 
 
