@@ -190,8 +190,8 @@ def boxed_request(folder):
         "--proc", "/proc", "--die-with-parent", "--cap-drop", "ALL", "--",
         sys.executable, str(folder.root / "hold.py"), "{hold}", str(folder.root / "hold.txt"),
     ]  # fmt: skip
-    code = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True).stdout
-    filter_code = base64.b64encode(code).decode()
+    printed = subprocess.run([helper_path(), "show-filter"], capture_output=True, check=True, text=True).stdout
+    filter_code = base64.b64encode(bytes.fromhex(printed)).decode()
     return {**folder.request(), "boxes": boxes, "filter": filter_code, "file_size": 1 << 20}
 
 
@@ -209,7 +209,7 @@ def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
     assert state == {
         "Uid": "1000", "CapInh": none, "CapPrm": none, "CapEff": none, "CapBnd": none, "CapAmb": none,
         "NoNewPrivs": "1", "Seccomp": "2", "Seccomp_filters": "1", "host": "box", "net": ["lo"],
-        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": True, "own": 1000, "dumpable": 1,
+        "size": [1 << 20, 1 << 20], "first": "bwrap\n", "session": False, "own": 1000, "dumpable": 1,
     }  # fmt: skip
 
 
