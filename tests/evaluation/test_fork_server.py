@@ -198,7 +198,7 @@ def boxed_request(folder):
 def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
     folder = JudgeFolder(tmp_path, {"test_box.py": IN_BOX})
     with boxed_template(folder) as template:
-        assert template.answer == {"ready": "collected"}
+        assert template.answer["ready"] == "collected"
         status = template.evaluate(boxed_request(folder), folder.root / "log")
     assert status == 1, (folder.root / "log").read_text()  # that of the boxes: one more than the judge's
     state = json.loads((folder.reports / "box.json").read_text())

@@ -22,7 +22,7 @@ def safe(tmp_path_factory):
 def test_imported_and_cold_judges_leave_the_same_evidence(safe):
     folder, cold = safe
     with folder.imported() as template:
-        assert template.answer == {"ready": "imported"}
+        assert template.answer["ready"] == "imported"
         for _ in range(2):
             forked = folder.forked(template)
             assert forked.comparable == cold.comparable
@@ -32,7 +32,7 @@ def test_imported_and_cold_judges_leave_the_same_evidence(safe):
 def test_collected_and_cold_judges_leave_the_same_evidence(safe):
     folder, cold = safe
     with folder.collected() as template:
-        assert template.answer == {"ready": "collected"}, (folder.root / "template.log").read_text()
+        assert template.answer["ready"] == "collected", (folder.root / "template.log").read_text()
         for _ in range(2):
             forked = folder.forked(template)
             assert forked.comparable == cold.comparable
