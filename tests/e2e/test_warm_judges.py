@@ -180,7 +180,8 @@ UPPER = """
     import sys
 
     if sys.argv[1:] == ["daemon"]:
-        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True, stdout=subprocess.DEVNULL)
+        nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True, **nowhere)
     print(*(word.upper() for word in sys.argv[1:]))
 """
 

@@ -192,7 +192,11 @@ slop.overview = (() => {
       h(
         "summary",
         { onclick: toggle },
-        h("span", h("span", { class: "name" }, run.name), agent !== run.name && h("span", { class: "dim" }, ` ${agent}`)),
+        h(
+          "span",
+          h("span", { class: "name" }, run.name),
+          agent !== run.name && h("span", { class: "dim" }, ` ${agent}`),
+        ),
         h("span", slop.badge(slop.verdictLook(look === "none" ? null : look === "passed"))),
         h("span", { class: "number" }, `${passed} of ${plural(total, "checkpoint")}`, slop.spoken(" passed")),
         h("span", { class: "number" }, broke > 0 && `${broke} broke`),
