@@ -28,6 +28,9 @@ MAX_BYTES = 16 << 30
 """Bytes of all files together, holes included: reading more takes too long."""
 
 MAX_ENTRIES = 1_000_000
+MAX_COPIED_PATH = 3000
+"""Bytes of a path in a tree that is copied by paths; with the folder that it is in, the system takes 4096."""
+
 RESERVED = (TESTS_DIR, REPORTS_DIR)
 """Names that the evaluation uses in the workspace; a submission's own files of these names are ignored."""
 
@@ -288,7 +291,8 @@ def _is_plain(entry: TreeEntry) -> bool:
     info, is_link = entry.info, entry.kind == stat.S_IFLNK
     own = (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid()) and (is_link or info.st_mode & 0o7000 == 0)
     single = info.st_nlink == 1 or entry.kind == stat.S_IFDIR
-    return own and single and entry.readable and entry.kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
+    short = len(entry.path) <= MAX_COPIED_PATH
+    return own and single and short and entry.readable and entry.kind in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 
 
 def _copy_metadata(path: bytes, info: os.stat_result) -> None:
