@@ -144,7 +144,7 @@ def _slow(task: Task, _: int) -> Program:
 
 
 def _crashing(task: Task, index: int) -> Program:
-    """Which way it crashes differs from task to task, too."""
+    """The kind of crash differs from task to task, too."""
     before, after = CRASHES[(2 * task.number + index) % len(CRASHES)]
     return Program(task, "crashing", before + task.source() + after, (False,) * len(task.cases))
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from slop_code.attacks.attack import Attack
     from slop_code.attacks.attack_host import AttackHost
     from slop_code.attacks.effects import ObservedVerdict
-    from slop_code.attacks.trial import Evaluator
+    from slop_code.attacks.trial import EvaluateAttack
 
 PRINTED = (["show"], ["show", "-v"], ["export", "--format", "markdown"])
 
 
-def with_rendered_results(evaluator: Evaluator) -> Evaluator:
+def with_rendered_results(evaluator: EvaluateAttack) -> EvaluateAttack:
     """Adds terminal text and page to the verdict of an attack on readers."""
 
     def evaluate(host: AttackHost, attack: Attack) -> ObservedVerdict:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.templates import TemplatePool
 
-Evaluator = Callable[[AttackHost, Attack], ObservedVerdict]
+EvaluateAttack = Callable[[AttackHost, Attack], ObservedVerdict]
 HONEST = Attack(name="honest", kind=AttackKind.CONFIGURATION, goal="none", does=Effect.LOSS)
 """The base program without an attack."""
 
@@ -58,7 +58,7 @@ def slop_code_evaluator(
     cache: Cache,
     progress: ProgressCallback = lambda _: None,
     templates: TemplatePool | None = None,
-) -> Evaluator:
+) -> EvaluateAttack:
     def evaluate(host: AttackHost, attack: Attack) -> ObservedVerdict:
         spec = EnvironmentSpec.model_validate({**environment.model_dump(), **attack.environment})
         runner = PytestRunner(
@@ -79,7 +79,9 @@ def slop_code_evaluator(
     return evaluate
 
 
-def try_attack(attack: Attack, evaluator: Evaluator, problem: ProblemConfig, folder: Path) -> tuple[Observation, ...]:
+def try_attack(
+    attack: Attack, evaluator: EvaluateAttack, problem: ProblemConfig, folder: Path
+) -> tuple[Observation, ...]:
     """Observed effects; an attack without any was held.
 
     After an attack that tries to poison caches, an honest submission is evaluated too, and has to get its own result.
@@ -94,7 +96,7 @@ def try_attack(attack: Attack, evaluator: Evaluator, problem: ProblemConfig, fol
 
 
 def try_attacks(
-    attacks: Iterable[Attack], evaluator: Evaluator, cache: Cache, *, boxed: bool
+    attacks: Iterable[Attack], evaluator: EvaluateAttack, cache: Cache, *, boxed: bool
 ) -> Generator[AttackOutcome, None, None]:
     """Outcomes as they come, on the user's own machine; everything is removed at the end.
 
@@ -112,7 +114,7 @@ def try_attacks(
                 yield _try_safely(attack, evaluator, problem, folder)
 
 
-def _try_safely(attack: Attack, evaluator: Evaluator, problem: ProblemConfig, folder: Path) -> AttackOutcome:
+def _try_safely(attack: Attack, evaluator: EvaluateAttack, problem: ProblemConfig, folder: Path) -> AttackOutcome:
     try:
         return AttackOutcome(attack, try_attack(attack, evaluator, problem, folder))
     except (SlopCodeError, OSError) as error:

@@ -195,7 +195,7 @@ class ProblemConfig(FileModel):
 
     @property
     def unit(self) -> Unit:
-        """What is never split between pairs: with `parallel: auto` a test, unless config.yaml has `parallel_by`."""
+        """Tests of one unit run in one pair. With `parallel: auto` it is a test, unless `parallel_by` is set."""
         by_default = self.parallel == AUTO and "parallel_by" not in self.model_fields_set
         return "test" if by_default else self.parallel_by
 

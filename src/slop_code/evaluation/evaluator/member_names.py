@@ -99,7 +99,7 @@ def _checked_target(name: str, target: str) -> str:
 
 
 def leads_outside(link: tuple[str, ...], targets: Mapping[tuple[str, ...], str]) -> bool:
-    """Whether a link, followed as Linux does it, leaves the root. `targets`: those of all links.
+    """True if a link leads out of the root. Links are followed as Linux does it. `targets`: those of all links.
 
     Parts that do not exist are taken for folders. A link that leads to itself leads nowhere.
     """

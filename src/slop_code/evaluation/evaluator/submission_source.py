@@ -54,7 +54,7 @@ def check_source(name: str, source: object) -> SubmissionSource:
 
 
 def is_folder(source: SubmissionSource) -> bool:
-    """Whether it is evaluated where it is. A path with the suffix of an archive is one unless a folder is there."""
+    """True for a folder, which is evaluated in place. A path with the suffix of an archive may be a folder, too."""
     return isinstance(source, Path) and not (source.name.endswith(TAR_SUFFIXES) and not os.path.isdir(source))
 
 

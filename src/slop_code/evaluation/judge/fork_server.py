@@ -48,7 +48,7 @@ FIRST_HIGH_DESCRIPTOR = 200
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a forked judge gets."""
+    """Request and log of one forked judge."""
 
     request: dict[str, Any]
     log: int
