@@ -74,8 +74,10 @@ def digest_of(snapshot: Path) -> str:
 
 
 def comparable(result: CorrectnessResults) -> dict[str, Any]:
-    """All but measurements, digests that the expectation is found by, and addresses in failure messages."""
+    """All but measurements, which judge it was, digests that the expectation is found by, and addresses in messages."""
     document = result.model_dump(mode="json", exclude={"duration", "phases", "attempts"})
+    for name in ("judge", "judge_reason"):
+        document["isolation"].pop(name, None)
     for name in ("submission", "tests"):
         del document["provenance"]["digests"][name]
     for test in document["tests"]:
