@@ -233,9 +233,9 @@ def test_attacks_and_honest_submissions_side_by_side_leave_each_other_alone(judg
 
 
 def counts(cache):
-    """Descriptors, threads, sessions, control groups and mounts of this process."""
+    """Descriptors, threads, sessions and control groups of this process, and mounts in its cache."""
     with open("/proc/self/mountinfo") as file:
-        mounts = len(file.readlines())
+        mounts = len([line for line in file if str(cache.root) in line])
     return [
         len(os.listdir("/proc/self/fd")), threading.active_count(), sessions_held(cache),
         groups_of(os.getpid()), mounts,
