@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from slop_code.attacks.attack import Attack, AttackKind, Effect, quick_attacks, read_corpus
+from slop_code.attacks.attack_host import write_problem
 from slop_code.attacks.trial import HONEST, slop_code_evaluator, try_attack
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.bubblewrap import box_arguments, bubblewrap_sandbox
@@ -83,11 +84,17 @@ def test_an_attack_is_held_without_control_groups(evaluator, problem, tmp_path, 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("name", SHOWN)
-def test_an_attack_works_on_the_naive_evaluator(need_bubblewrap, problem, tmp_path, name):
+def test_an_attack_works_on_the_naive_evaluator(need_bubblewrap, tmp_path, name):
     """Without defences it has its effect; an attack that races may need several tries."""
     need_bubblewrap()
-    tries = (try_attack(BY_NAME[name], boxed_naive_evaluator, problem, tmp_path / str(number)) for number in range(5))
-    assert any(BY_NAME[name].does in {observation.effect for observation in observations} for observations in tries)
+    problem = write_problem(tmp_path / "lines")  # its own: attacks can write to it here
+    seen = []
+    for number in range(5):
+        seen += try_attack(BY_NAME[name], boxed_naive_evaluator, problem, tmp_path / str(number))
+        if BY_NAME[name].does in {observation.effect for observation in seen}:
+            break
+    else:
+        pytest.fail(f"without effect: {seen}")
     assert list(tmp_path.glob("*/*/workspace/broke.txt")) == [], "a program that only crashed shows nothing"
 
 
