@@ -24,6 +24,7 @@ from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from slop_code.execution.python_version import host_python
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
+from slop_code.execution.templates import TemplatePool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -318,8 +319,16 @@ def make_submission(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mappi
 
 
 @pytest.fixture(scope="session")
+def templates() -> Iterator[TemplatePool]:
+    """Judge templates for all evaluations of a process of these tests, as an evaluator has them."""
+    with TemplatePool() as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
 def evaluate(
     cache: Cache,
+    templates: TemplatePool,
     environment_spec: Callable[..., EnvironmentSpec],
     need: Callable[[str], None],
 ) -> Callable[..., CorrectnessResults]:
@@ -346,6 +355,7 @@ def evaluate(
             output_dir=output_dir,
             cache=cache,
             progress=progress,
+            templates=templates,
             repeat_starved=False,  # on a machine that is busy with these tests, short time limits would give no verdict
         )
         return runner.run(list(pytest_args))
