@@ -16,7 +16,7 @@ import pytest
 
 from slop_code import Evaluator, evaluate, evaluate_run
 from slop_code.evaluation import PytestRunner, run_checkpoint_pytest
-from slop_code.evaluation.staging import judge_sources
+from slop_code.evaluation.command import judge_sources
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

@@ -14,7 +14,6 @@ from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
-from slop_code.cli.part_evaluation import evaluate_part
 from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError
 from slop_code.evaluation.command import check_pytest_args
@@ -135,6 +134,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     if words := check_pytest_args(selection_words(arguments)):
         if arguments.metrics:
             raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
+        from slop_code.cli.part_evaluation import evaluate_part
+
         return evaluate_part(runs, settings, words, arguments)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")

@@ -11,8 +11,8 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
-from slop_code.evaluation.provenance import changed_input, evaluation_version
 from slop_code.evaluation.report import Digests
+from slop_code.evaluation.result_files.staleness import changed_input, evaluation_version
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
