@@ -25,7 +25,7 @@ from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
-from slop_code.runs.executors import executor_class
+from slop_code.runs.executors import is_remote
 from slop_code.runs.folders.folder_kind import check_problem_of_run
 from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import result_files
@@ -172,7 +172,7 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
 
 
 def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:
-    executor_class(arguments.executor)
+    is_remote(arguments.executor)  # refuses executors that are not there
     return RunSettings(
         workers=arguments.num_workers,
         executor=arguments.executor,

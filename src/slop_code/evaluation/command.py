@@ -42,6 +42,7 @@ TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_
 """Modules of templates, from which judges are forked."""
 
 
+@functools.cache
 def judge_sources() -> Mapping[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"

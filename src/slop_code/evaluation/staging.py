@@ -210,7 +210,6 @@ def _write_test_code(folder: Path, stream: Stream) -> None:
     (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
 
 
-@functools.cache
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Stream:
     with Session.open(context.sandbox, None) as session:
         argv = [*command[:-1], "--collect-only", command[-1]]

@@ -97,12 +97,12 @@ def make_plan(
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []
     rejected: list[tuple[Submission, str]] = []
     for submission in submissions:
+        index = indexes.get(submission.run) or indexes[UNNAMED_RUN]
         try:
-            digests = expected.digests(submission)
+            digests = expected.digests(submission, index.inputs)
         except (UsageError, InfrastructureError) as error:
             rejected.append((submission, str(error)))
             continue
-        index = indexes.get(submission.run) or indexes[UNNAMED_RUN]
         facts = index.facts(submission.output / RESULT_FILE) if submission.output else None
         reason = OVERWRITE if overwrite else stale_reason(facts, digests, evaluation_version())
         if reason is None and facts is not None:

@@ -275,8 +275,8 @@ def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -
             continue
         key = issue.run, issue.problem, issue.checkpoint
         if key not in counts and key not in skipped:
-            skipped[key] = CheckpointLine(
-                **dict(CheckpointFacts.no_verdict(issue.reason)),
+            skipped[key] = CheckpointLine.with_facts(
+                CheckpointFacts.no_verdict(issue.reason),
                 run=issue.run,
                 problem=issue.problem,
                 checkpoint=issue.checkpoint,
@@ -326,10 +326,10 @@ def _passed(count: int, planned: int) -> Passed:
 
 
 def _rate_figures(lines: Sequence[CheckpointLine], policy: RatePolicy) -> RateFigures:
-    solved = _passed(sum(line.passes(policy) for line in lines), len(lines))
     evaluated = (line for line in lines if line.state == "evaluated")
     rates = [pass_rate(policy, line.pass_counts, line.total_counts) for line in evaluated]
     known = [rate for rate in rates if rate is not None]
+    solved = _passed(sum(rate >= 1 for rate in known), len(lines))
     return RateFigures(solved=solved.count, share=solved.rate, mean=statistics.fmean(known) if known else None)
 
 
