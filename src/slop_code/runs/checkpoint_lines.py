@@ -196,7 +196,8 @@ def count_regressions(earlier: Mapping[tuple[str, str], bool], later: PassedByTe
 
 def json_line(record: BaseModel) -> str:
     """ASCII only: some Unicode characters end a line."""
-    return json.dumps(record.model_dump(mode="json"), separators=(",", ":"), allow_nan=False) + "\n"
+    text = record.model_dump_json()
+    return f"{text if text.isascii() else json.dumps(json.loads(text), separators=(',', ':'))}\n"
 
 
 def write_lines(path: Path, lines: Iterable[CheckpointLine]) -> None:

@@ -220,12 +220,13 @@ def summarise(
     copies = copies_among(submissions) if samples else []
     tables = {name: pass_tables(problems[name], policies, copies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
+    totals = totals_of(planned, policies)
     kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]
     return RunSummary(
         slop_code=__version__,
-        totals=totals_of(planned, policies),
+        totals=totals,
         samples=samples_of(list(tables.values()), copies) if samples else None,
-        runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
+        runs={name: totals if len(runs) == 1 else totals_of(runs[name], policies) for name in sorted(runs)},
         agents=dict(agents or {}),
         problems={name: _problem(problems[name], tables[name], copies, samples=samples) for name in tables},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
