@@ -155,3 +155,18 @@ def test_a_plan_opens_no_file_of_snapshots_and_tests_that_did_not_change(world, 
     (folder / "words/checkpoint_2/snapshot/main.py").write_text("changed")
     (world.problems / "words/tests/test_checkpoint_3.py").write_text("# changed")
     assert plan() == ["checkpoint_1"]
+
+
+@pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize(
+    "known",
+    [None, "text", [], ["one"], [1, "two"], ["one", 2], ["one", {}], ["one", {"a": ["b", "c"]}], ["one", ["b"]]],
+)
+def test_entries_of_another_shape_are_ignored(run, folder, known):
+    signatures = InputSignatures(run)
+    assert computed(signatures, folder)
+    [name] = signatures._known
+    signatures._known[name] = known
+    signatures.save()
+    assert computed(InputSignatures.load(run), folder)
+    assert InputSignatures.load(run)._known == {}

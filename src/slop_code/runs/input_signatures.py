@@ -56,7 +56,8 @@ class InputSignatures:
             return signatures
         header, _, text = raw.partition(b"\n")
         if header == _header(text):
-            signatures._known = {key: (known[0], known[1]) for key, known in json_object(text).items()}
+            entries = json_object(text).items()
+            signatures._known = {name: (known[0], known[1]) for name, known in entries if _is_entry(name, known)}
         return signatures
 
     def digest(
@@ -98,6 +99,15 @@ class InputSignatures:
         text = json.dumps(kept, separators=(",", ":")).encode()
         write_atomic(self._file, (_header(text) + b"\n" + text).decode())
         self._changed = False
+
+
+def _is_entry(name: str, known: Any) -> bool:
+    """The file may be of anyone, with a right header. Without a key there is one digest, else there are several."""
+    if not isinstance(known, list) or len(known) != 2:
+        return False
+    digests = known[1] if isinstance(known[1], dict) else {"": known[1:]}
+    pairs = all(isinstance(each, list) and len(each) == 2 for each in digests.values()) == (not name.startswith("\0"))
+    return pairs and all(isinstance(text, str) for each in (known[:1], *digests.values()) for text in each)
 
 
 def _header(text: bytes) -> bytes:
