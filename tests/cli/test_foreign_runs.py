@@ -49,7 +49,7 @@ def fill_cache(world, name):
 
 
 def tree(folder):
-    """Every path below a folder, with a digest of each file; without digests of inputs, which are kept after a while."""
+    """Every path below a folder, with a digest of each file; without the digests of inputs, which are kept later."""
     paths = sorted(path for path in folder.rglob("*") if path.name != SIGNATURES_FILE)
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
