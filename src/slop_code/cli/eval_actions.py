@@ -31,7 +31,6 @@ from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.results_so_far import results_so_far, stored_results
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from slop_code.reporting.html.live_page import ReadResults
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.plan import Plan
+    from slop_code.runs.read_results import RunResults
     from slop_code.runs.run_evaluation import RunEvaluation
     from slop_code.runs.summary import RunSummary
 
@@ -151,7 +151,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
 
 def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callable[[ReadResults], None]) -> int:
     """`show`: see `kept_report`."""
-    control, so_far = RunControl(), functools.partial(results_so_far, evaluation)
+    control, so_far = RunControl(), functools.partial(_results_so_far, evaluation)
     show(so_far)
     try:
         if evaluation.plan.jobs:
@@ -161,7 +161,7 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     except KeyboardInterrupt:  # before the first job, or after the control was stopped
         control.stop()
     status = conclude(evaluation, arguments, quiet=control.stopped)
-    show(functools.partial(stored_results, evaluation.runs))
+    show(functools.partial(_stored_results, evaluation))
     if not control.finishing:
         if arguments.metrics:
             measure_evaluated(evaluation.plan, arguments)
@@ -169,6 +169,19 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     with contextlib.suppress(OSError):  # the terminal may be gone
         print_step(_how_to_go_on(evaluation))
     return Exit.INTERRUPTED
+
+
+def _results_so_far(evaluation: RunEvaluation) -> list[RunResults]:
+    """Imports what only a report needs."""
+    from slop_code.runs.results_so_far import results_so_far
+
+    return results_so_far(evaluation)
+
+
+def _stored_results(evaluation: RunEvaluation) -> list[RunResults]:
+    from slop_code.runs.results_so_far import stored_results
+
+    return stored_results(evaluation.runs)
 
 
 def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:

@@ -131,6 +131,6 @@ def _signature(paths: list[str], *, links: bool) -> tuple[str, int]:
         latest = max(latest, *signature[-2:])
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(path) as entries:
-                found = sorted((entry.path, entry.stat(follow_symlinks=False)) for entry in entries)
-            waiting += reversed(found)
+                inner = sorted((entry.path, entry.stat(follow_symlinks=False)) for entry in entries)
+            waiting += reversed(inner)
     return digest.hexdigest(), latest
