@@ -9,8 +9,8 @@ import random
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:

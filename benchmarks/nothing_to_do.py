@@ -15,8 +15,8 @@ import yaml
 from benchmarks.measuring import ours
 from benchmarks.table import Part, rows
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults, Digests, Provenance, TestResult
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.runs.discover import discover
 from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.result_cache_key import ExpectedDigests

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.result_files.replace_result import NEW
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.discover import UNNAMED_RUN, discover

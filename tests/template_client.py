@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
-from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
+from slop_code.evaluation.command import judge_sources
+from slop_code.evaluation.staging import SETTINGS_VARIABLE
 
 TEMPLATE_VARIABLE = "SLOP_CODE_TEMPLATE"
 ANSWER_S = 120

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code import Evaluator, evaluate, evaluate_run
+from slop_code import evaluate_run
 from slop_code.evaluation import PytestRunner, run_checkpoint_pytest
-from slop_code.evaluation.staging import judge_sources
+from slop_code.evaluation.command import judge_sources
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -28,7 +28,7 @@ MAX_LINES = 400
 MAX_PARAMETERS = 6
 QUESTION = re.compile(r"(What|When|Whether|Where|How|Which)\b")
 BOUND = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|FEWEST)_")
-PUBLIC_API = (evaluate, Evaluator.evaluate, evaluate_run, run_checkpoint_pytest, PytestRunner.__init__)
+PUBLIC_API = (evaluate_run, run_checkpoint_pytest, PytestRunner.__init__)
 MANY_PARAMETERS = {(function.__module__, function.__qualname__) for function in PUBLIC_API}
 """Functions whose parameters are settings with defaults."""
 VAGUE = {"found", "mend", "place", "told", "trouble"}

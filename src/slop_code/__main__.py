@@ -41,6 +41,7 @@ def run_command() -> int:
     # Imported modules live to the end, so the garbage collector need not look at them again.
     gc.freeze()
     gc.enable()
+    gc.set_threshold(50_000, 20, 50)  # a command makes many records, and few cycles
     status = CLOSED_PIPE
     with contextlib.suppress(BrokenPipeError):  # the reader of our output has closed it
         status = run(sys.argv[1:])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from slop_code.errors import UsageError
 
 Options = ParamSpec("Options")
 Value = TypeVar("Value")
+Owner = TypeVar("Owner")
 
 MAX_SHOWN = 200
 MAX_NAME = 255
@@ -66,9 +67,27 @@ def same_parameters(
     """For type checkers and `help`, the decorated function has the parameters of `function`."""
 
     def decorate(decorated: Callable[..., Value]) -> Callable[Options, Value]:
-        return functools.wraps(function, assigned=(), updated=())(decorated)
+        _set_parameters(decorated, [*inspect.signature(function).parameters.values()])
+        return decorated
 
     return decorate
+
+
+def same_method_parameters(
+    function: Callable[Options, object],
+) -> Callable[[Callable[Concatenate[Owner, ...], Value]], Callable[Concatenate[Owner, Options], Value]]:
+    """As `same_parameters`, for a method, which has `self` before the parameters of `function`."""
+
+    def decorate(method: Callable[Concatenate[Owner, ...], Value]) -> Callable[Concatenate[Owner, Options], Value]:
+        own = inspect.signature(method).parameters["self"]
+        _set_parameters(method, [own, *inspect.signature(function).parameters.values()])
+        return method
+
+    return decorate
+
+
+def _set_parameters(function: Any, parameters: list[inspect.Parameter]) -> None:
+    function.__signature__ = inspect.signature(function).replace(parameters=parameters)
 
 
 def wrong_argument(name: str, value: object, expected: str) -> UsageError:

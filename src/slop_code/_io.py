@@ -81,8 +81,10 @@ def read_or_none(path: Path, limit: int) -> bytes | None:
 
 def json_object(data: bytes | None) -> dict[str, Any]:
     """The object in a JSON text; empty where there is none."""
+    if not data:
+        return {}
     try:
-        document = json.loads(data or b"")
+        document = json.loads(data)
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}

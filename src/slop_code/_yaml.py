@@ -89,7 +89,8 @@ class FileModel(BaseModel):
     @property
     def file(self) -> Path | None:
         """None: it was not loaded from a file."""
-        return self._file
+        path: Path | None = self._private("_file")
+        return path
 
     @property
     def unknown_keys(self) -> tuple[UnknownKey, ...]:
@@ -100,6 +101,10 @@ class FileModel(BaseModel):
         if self.file is None:
             return ()
         return tuple(str(ConfigMistake(self.file, key.message(" (ignored)"), key.line)) for key in self.unknown_keys)
+
+    def _private(self, name: str) -> Any:
+        """A private attribute, without the search for descriptors that pydantic makes at each access."""
+        return (self.__pydantic_private__ or {})[name]
 
     @model_validator(mode="before")
     @classmethod

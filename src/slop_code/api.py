@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import functools
 import os
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from slop_code._arguments import check_optional_path, check_path
+from slop_code._arguments import check_optional_path, check_path, same_parameters
 from slop_code.evaluation.evaluator.evaluator import Evaluator
-from slop_code.evaluation.policy import PassPolicy
+from slop_code.evaluation.evaluator.evaluator_records import EvaluatorRequest
 from slop_code.evaluation.problem.problem_lookup import find_problem
 from slop_code.evaluation.report import RESULT_FILE
-from slop_code.execution.cancellation import CancelToken, cancel_scope
 from slop_code.execution.environment import load_environment as load_named_environment
 from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
-    from slop_code.evaluation.evaluator.submission_source import SubmissionSource
-    from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.execution.environment import EnvironmentSpec
-
-Options = ParamSpec("Options")
-Value = TypeVar("Value")
 
 
 def load_problem(problem: str | Path, problems_dir: str | Path | None = None) -> ProblemConfig:
@@ -54,17 +44,8 @@ def load_results(path: str | Path) -> CorrectnessResults:
     return load_result(file / RESULT_FILE if file.is_dir() else file)
 
 
-def evaluate(
-    submission: SubmissionSource,
-    problem: str | Path | ProblemConfig,
-    checkpoint: int | str,
-    environment: str | Path | EnvironmentSpec | None = None,
-    *,
-    output: str | Path | None = None,
-    replace: bool = False,
-    policy: Policy | str = PassPolicy.ALL_CASES,
-    pytest_args: Sequence[str] = (),
-) -> CorrectnessResults:
+@same_parameters(EvaluatorRequest)
+def evaluate(*arguments: Any, **options: Any) -> CorrectnessResults:
     """Evaluate a submission against a checkpoint, by default in the problem's own environment, else `local`.
 
     The submission is a folder, a tar archive (bytes, a path ending in .tar, .tar.gz or .tgz, or a file that is open in
@@ -76,46 +57,11 @@ def evaluate(
     is a UsageError, or is renamed with `replace`.
     """
     with Evaluator(workers=1) as evaluator:
-        return evaluator.evaluate(
-            submission,
-            problem,
-            checkpoint,
-            environment,
-            output=output,
-            replace=replace,
-            policy=policy,
-            pytest_args=pytest_args,
-        )
+        return evaluator.evaluate(*arguments, **options)
 
 
-def _in_thread(function: Callable[Options, Value]) -> Callable[Options, Coroutine[Any, Any, Value]]:
-    """A coroutine that waits for the function. When its task is cancelled, the function is, and ends first."""
-
-    @functools.wraps(function)
-    async def call(*arguments: Options.args, **options: Options.kwargs) -> Value:
-        with contextlib.closing(CancelToken()) as token:
-
-            def work() -> Value:
-                with cancel_scope(token):
-                    return function(*arguments, **options)
-
-            working = asyncio.ensure_future(asyncio.to_thread(work))
-            try:
-                return await asyncio.shield(working)
-            except asyncio.CancelledError:
-                token.cancel()
-                await _wait_until_done(working)
-                raise
-
-    return call
-
-
-evaluate_async = _in_thread(evaluate)
-"""Like `evaluate`, in a thread. When the task is cancelled, the evaluation ends and is cleaned up first."""
-
-
-async def _wait_until_done(working: asyncio.Future[Any]) -> None:
-    """Wait even if the waiting task is cancelled again meanwhile; the outcome is of no interest any more."""
-    while not working.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([working])
+@same_parameters(EvaluatorRequest)
+async def evaluate_async(*arguments: Any, **options: Any) -> CorrectnessResults:
+    """As `evaluate`, in a thread. When the task is cancelled, the evaluation ends and is cleaned up first."""
+    async with Evaluator(workers=1) as evaluator:
+        return await evaluator.evaluate_async(*arguments, **options)

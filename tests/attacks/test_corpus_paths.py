@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from slop_code.attacks.attack import read_corpus
-from slop_code.evaluation.staging import judge_sources
+from slop_code.evaluation.command import judge_sources
 from slop_code.execution.bubblewrap import box_arguments as b
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount

@@ -14,6 +14,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files import foreign_files
 from slop_code.runs.checkpoint_lines import read_lines
+from slop_code.runs.input_signatures import SIGNATURES_FILE
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.result_cache_key import ExpectedDigests, result_cache_key
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
@@ -48,8 +49,8 @@ def fill_cache(world, name):
 
 
 def tree(folder):
-    """Every path below a folder, with a digest of each file."""
-    paths = sorted(folder.rglob("*"))
+    """Every path below a folder, with a digest of each file; without the digests of inputs, which are kept later."""
+    paths = sorted(path for path in folder.rglob("*") if path.name != SIGNATURES_FILE)
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
         for path in paths

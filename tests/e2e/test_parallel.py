@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.evidence import EVIDENCE_FILES, ROSTER, SHOWN
+from slop_code.evaluation.result_files.evidence_files import EVIDENCE_FILES, ROSTER, SHOWN
 from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.concurrency import available_cpus

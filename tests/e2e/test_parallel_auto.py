@@ -16,7 +16,6 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
-from slop_code.evaluation.evidence import ROSTER
 from slop_code.evaluation.problem.parallel_proof import (
     ParallelProofs,
     is_proven,
@@ -25,6 +24,7 @@ from slop_code.evaluation.problem.parallel_proof import (
     read_proofs,
 )
 from slop_code.evaluation.problem.problem_contents import inputs_of
+from slop_code.evaluation.result_files.evidence_files import ROSTER
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.usage.test_durations import load_durations
 from slop_code.execution import processor_places as places

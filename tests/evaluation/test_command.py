@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.evaluation.command import imported_template_command, render_ini
+from slop_code.evaluation.command import imported_template_command, judge_sources, render_ini
 from slop_code.evaluation.config import GroupType, MarkerConfig
-from slop_code.evaluation.staging import judge_sources
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,18 +5,14 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation.evidence import (
-    CTRF_REPORT,
-    EXIT,
-    JSON_REPORT,
     REPORT_LIMIT,
-    ROSTER,
-    STREAM,
     Evidence,
     read_evidence,
     read_roster,
     running_test,
     weakest_isolation,
 )
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, EXIT, JSON_REPORT, ROSTER, STREAM
 from slop_code.evaluation.roster import Roster, RosterEntry
 from tests.evidence_records import evidence_of, exit_of
 

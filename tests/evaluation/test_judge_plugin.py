@@ -12,14 +12,16 @@ from textwrap import dedent
 
 import pytest
 
-from slop_code.evaluation.evidence import SHOWN, Evidence
+from slop_code.evaluation.command import judge_sources
+from slop_code.evaluation.evidence import Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.judge import plugin, watch
 from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.result_files.evidence_files import SHOWN
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
+from slop_code.evaluation.staging import SETTINGS_VARIABLE
 from tests.evidence_records import exit_of, roster_of
 
 pytestmark = pytest.mark.e2e

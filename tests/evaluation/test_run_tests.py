@@ -2,8 +2,8 @@ import threading
 
 import pytest
 
-from slop_code.evaluation.evidence import EVIDENCE_FILES
-from slop_code.evaluation.run_tests import remove_evidence, run_concurrently
+from slop_code.evaluation.result_files.evidence_files import EVIDENCE_FILES, remove_evidence
+from slop_code.evaluation.run_tests import run_concurrently
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 GONE_S = 60
 TOP = {PROBLEM, ".slop-code", "checkpoint_results.jsonl", "summary.json"}
-OWN = {"lock", "origin.json", "index"}
+OWN = {"lock", "origin.json", "index", "inputs"}
 
 
 def wrong_results(campaign: CampaignFolder) -> Iterator[str]:

@@ -28,7 +28,7 @@ PARTS = ("tests", "tools", "subjects", "results", "uv/archive-v0")
 """The last: the wheels, and the judge's own environments that are made of them."""
 EVIDENCE = ("stream.jsonl", "ctrf-report.json", "pytest-report.json")
 SUMMARIES = ("checkpoint_results.jsonl", "summary.json")
-REMEMBERED = ("index", "origin.json", "lock")
+REMEMBERED = ("index", "inputs", "origin.json", "lock")
 
 
 def damage(path: Path, chance: random.Random) -> str:

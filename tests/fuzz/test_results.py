@@ -11,9 +11,9 @@ import pytest
 from hypothesis import strategies as st
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, STREAM
 from slop_code.evaluation.policy import PassPolicy, passes
 from slop_code.evaluation.report import DERIVED, CorrectnessResults
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, JSON_REPORT, STREAM
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed

@@ -12,8 +12,8 @@ import yaml
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
-from slop_code.evaluation.provenance import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.report import Digests
+from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.roster import MAX_PAIRS
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts

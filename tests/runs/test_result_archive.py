@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.evaluation.evidence import EVIDENCE_FILES
+from slop_code.evaluation.result_files.evidence_files import EVIDENCE_FILES
 from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs import result_archive as module
 from slop_code.runs.result_archive import add_attempts, pack_result, read_archived_results, unpack_result

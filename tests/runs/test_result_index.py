@@ -84,7 +84,7 @@ def test_indexed_results_are_not_opened(run, first, second):
     assert cold[:2] == warm[:2] == [["evaluated"] * 4, [1, 2, 0]]
     read = [name for name in cold[2] if name.endswith("evaluation.json")]
     assert read == [f"words/checkpoint_{number}/evaluation.json" for number in (1, 2, 3, 4)]
-    assert warm[2] == [".slop-code/index"]
+    assert warm[2] == [".slop-code/index", ".slop-code/inputs"]
 
 
 def test_a_result_that_was_replaced_is_read_again(run, first, second, saved):

@@ -10,19 +10,11 @@ import pytest
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.evidence import (
-    CTRF_REPORT,
-    EXIT,
-    JSON_REPORT,
-    ROSTER,
-    STREAM,
-    pair_folders,
-    read_evidence,
-    read_roster,
-)
+from slop_code.evaluation.evidence import pair_folders, read_evidence, read_roster
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.raw_test import RawTest
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, EXIT, JSON_REPORT, ROSTER, STREAM
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.execution.submission import tree_digest
 from slop_code.verification.contradictions import agrees_with_ctrf, last_line

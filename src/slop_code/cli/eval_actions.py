@@ -14,7 +14,6 @@ from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
-from slop_code.cli.part_evaluation import evaluate_part
 from slop_code.cli.shared_options import selection_words
 from slop_code.errors import UsageError
 from slop_code.evaluation.command import check_pytest_args
@@ -26,13 +25,12 @@ from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
-from slop_code.runs.executors import executor_class
+from slop_code.runs.executors import is_remote
 from slop_code.runs.folders.folder_kind import check_problem_of_run
 from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import result_files
 from slop_code.runs.merge import merge_copies
 from slop_code.runs.plan import Shard
-from slop_code.runs.results_so_far import results_so_far, stored_results
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from slop_code.reporting.html.live_page import ReadResults
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.plan import Plan
+    from slop_code.runs.read_results import RunResults
     from slop_code.runs.run_evaluation import RunEvaluation
     from slop_code.runs.summary import RunSummary
 
@@ -135,6 +134,8 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     if words := check_pytest_args(selection_words(arguments)):
         if arguments.metrics:
             raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
+        from slop_code.cli.part_evaluation import evaluate_part
+
         return evaluate_part(runs, settings, words, arguments)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:
         print_step(f"checking {count} submissions")
@@ -150,7 +151,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
 
 def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callable[[ReadResults], None]) -> int:
     """`show`: see `kept_report`."""
-    control, so_far = RunControl(), functools.partial(results_so_far, evaluation)
+    control, so_far = RunControl(), functools.partial(_results_so_far, evaluation)
     show(so_far)
     try:
         if evaluation.plan.jobs:
@@ -160,7 +161,7 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     except KeyboardInterrupt:  # before the first job, or after the control was stopped
         control.stop()
     status = conclude(evaluation, arguments, quiet=control.stopped)
-    show(functools.partial(stored_results, evaluation.runs))
+    show(functools.partial(_stored_results, evaluation))
     if not control.finishing:
         if arguments.metrics:
             measure_evaluated(evaluation.plan, arguments)
@@ -170,8 +171,21 @@ def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callabl
     return Exit.INTERRUPTED
 
 
+def _results_so_far(evaluation: RunEvaluation) -> list[RunResults]:
+    """Imports what only a report needs."""
+    from slop_code.runs.results_so_far import results_so_far
+
+    return results_so_far(evaluation)
+
+
+def _stored_results(evaluation: RunEvaluation) -> list[RunResults]:
+    from slop_code.runs.results_so_far import stored_results
+
+    return stored_results(evaluation.runs)
+
+
 def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings:
-    executor_class(arguments.executor)
+    is_remote(arguments.executor)  # refuses executors that are not there
     return RunSettings(
         workers=arguments.num_workers,
         executor=arguments.executor,

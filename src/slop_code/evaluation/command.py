@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_command_words
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT
+from slop_code.evaluation import judge
 from slop_code.evaluation.groups import BUILTIN_MARKERS
-from slop_code.evaluation.pytest_arguments import parse_pytest_args
+from slop_code.evaluation.pytest_arguments import WATCH, parse_pytest_args
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, JSON_REPORT
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.tool_environment import uvx_arguments
 
@@ -39,6 +40,18 @@ IMPORTED_TEMPLATE = "slop_code_imported_template"
 TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_template", "import_probes",
                     "template_state")  # fmt: skip
 """Modules of templates, from which judges are forked."""
+
+
+@functools.cache
+def judge_sources() -> Mapping[str, Path]:
+    """The files that are loaded into the judge's pytest, by their names there."""
+    own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
+    modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
+    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py", DATA_FOLDERS: "data_folders.py"}
+    modules |= {PROCESS_EXIT: "process_exit.py", IMPORTED_TEMPLATE: "imported_template.py"}
+    modules |= {f"slop_code_{name}": f"{name}.py" for name in TEMPLATE_MODULES}
+    plugins = {f"{name}.py": own / file for name, file in modules.items()}
+    return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 
 def check_pytest_args(arguments: object) -> list[str]:

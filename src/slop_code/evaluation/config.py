@@ -95,7 +95,7 @@ class CheckpointConfig(FileModel):
 
     @property
     def name(self) -> str:
-        return self._name
+        return str(self._private("_name"))
 
     def _inherit(self, name: str, position: int, problem: Mapping[str, Any]) -> CheckpointConfig:
         inherited: dict[str, Any] = {
@@ -180,7 +180,8 @@ class ProblemConfig(FileModel):
     @property
     def path(self) -> Path:
         """The problem's folder, absolute."""
-        return self._path
+        path: Path = self._private("_path")
+        return path
 
     def at(self, folder: Path) -> ProblemConfig:
         """The same problem, in another folder that its files were copied to."""

@@ -15,9 +15,15 @@ from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
 from slop_code.evaluation.reports.stream import Stream, read_stream
+from slop_code.evaluation.result_files.evidence_files import (
+    CTRF_REPORT,
+    EXIT,
+    JSON_REPORT,
+    ROSTER,
+    STREAM,
+)
 from slop_code.evaluation.result_files.stored_record import Duration, Stored, load_stored
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
-from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.evaluation.usage.resources import NO_RESOURCES, Count, Resources, StruckLimit
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.execution.process import MAX_TAIL
@@ -26,27 +32,6 @@ from slop_code.execution.sandbox import LOG, REPORTS_DIR, SUBJECT_BOX_ENDED
 if TYPE_CHECKING:
     from pathlib import Path
 
-JSON_REPORT = "pytest-report.json"
-CTRF_REPORT = "ctrf-report.json"
-STREAM = "stream.jsonl"
-SHOWN = "shown.json"
-"""Written only if the judge records which files the submission is shown; no verdict depends on it."""
-
-EXIT = "exit.json"
-ROSTER = "roster.json"
-"""The roster of all pairs."""
-
-COLLECTION = "collection"
-"""Folder of what a failed collection of the tests left."""
-
-ATTEMPT = "attempt-"
-"""Folders of the evidence of other attempts, counted from 1: earlier ones, then a later one that replaced no verdict.
-
-No verdict depends on them."""
-
-FROM_JUDGE = (JSON_REPORT, CTRF_REPORT, STREAM, LOG, SHOWN)
-FROM_EVALUATOR = (EXIT, ROSTER, INPUTS)
-EVIDENCE_FILES = (*FROM_JUDGE, *FROM_EVALUATOR)
 REPORT_LIMIT = 64 * 1024 * 1024
 NO_TESTS = 5
 """The exit code of a pytest that had no test to run."""

@@ -7,8 +7,9 @@ import signal
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SlopCodeError
-from slop_code.evaluation.evidence import EXIT, NO_TESTS
+from slop_code.evaluation.evidence import NO_TESTS
 from slop_code.evaluation.reports.raw_test import escape_control
+from slop_code.evaluation.result_files.evidence_files import EXIT
 from slop_code.execution.cache import DAMAGE_ERRORS
 from slop_code.execution.manifest import check_manifest
 from slop_code.execution.sandbox import SUBJECT_BOX_ENDED, TESTS_DIR

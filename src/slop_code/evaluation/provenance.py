@@ -11,15 +11,14 @@ from slop_code._io import digest_of
 from slop_code._suggestions import first_names
 from slop_code._version import __version__
 from slop_code.errors import SlopCodeError
-from slop_code.evaluation.command import LOCK
 from slop_code.evaluation.groups import misspelt_markers
 from slop_code.evaluation.problem.canary import canary_warnings
 from slop_code.evaluation.problem.dependency_lock import COMMAND
 from slop_code.evaluation.problem.entry_file import no_entry_file
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import shared_network
-from slop_code.evaluation.staging import judge_sources
 from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
 from slop_code.execution.dependencies.find_dependencies import has_script_dependencies, python_requests
 from slop_code.execution.python_version import fits
@@ -34,41 +33,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.evaluation.context import EvaluationContext
-    from slop_code.evaluation.report import Digests, TestResult
+    from slop_code.evaluation.report import TestResult
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.submission import SubmissionTree
-
-EVALUATION = 2
-"""Incremented with every change of slop-code that can change a verdict."""
-
-
-CHANGED_INPUTS = {
-    "submission": "the submission changed",
-    "tests": "the tests changed",
-    "config": "config.yaml changed",
-    "environment": "the environment changed",
-    "image": "the image changed",
-    "python": "the submission's Python changed",
-}
-
-
-def changed_input(stored: Digests, current: Digests) -> str | None:
-    """Which input is no longer that of a stored result; None where all are the same.
-
-    An input whose digest is not known now, such as an image that is not on this machine, is not known to differ.
-    """
-    for name, reason in CHANGED_INPUTS.items():
-        if getattr(current, name) not in (None, getattr(stored, name)):
-            return reason
-    return None
-
-
-@functools.cache
-def evaluation_version() -> str:
-    """Also changes with the locked test tools and with the modules that the judge loads."""
-    parts = [LOCK.read_text(), *(source.read_text() for source in judge_sources().values())]
-    return f"{EVALUATION}-{digest_of(parts)[:12]}"
 
 
 @functools.cache

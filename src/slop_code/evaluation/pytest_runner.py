@@ -19,7 +19,7 @@ from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_comma
 from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.context import EvaluationContext, ignore_progress
 from slop_code.evaluation.evaluation_state import EvaluationState
-from slop_code.evaluation.evidence import CTRF_REPORT, REPORT_LIMIT, Evidence
+from slop_code.evaluation.evidence import REPORT_LIMIT, Evidence
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.infrastructure import submission_change, tree_after_tests
@@ -27,6 +27,7 @@ from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, remove_evidence
 from slop_code.evaluation.roster import Roster, assign_only
 from slop_code.evaluation.run_tests import (
     PytestSettings,
@@ -34,7 +35,6 @@ from slop_code.evaluation.run_tests import (
     keep_evidence,
     keep_setup_failure,
     read_reports,
-    remove_evidence,
     repeat_setup,
     run_pairs,
     sessions_for,

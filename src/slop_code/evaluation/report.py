@@ -122,7 +122,7 @@ class Digests(StoredWhole):
 
 
 class Provenance(StoredWhole):
-    digests: Digests = Digests()
+    digests: Digests = Digests.model_construct()  # builds no validator while modules are loaded
     evaluation_version: str = ""
     """Results of two versions may differ for the same submission."""
     test_dependencies: dict[str, str] = Field(default_factory=dict)
@@ -165,7 +165,7 @@ class CorrectnessResults(StoredWhole):
     """Isolation that was in effect."""
     phases: dict[str, Duration] = Field(default_factory=dict)
     """Seconds of prepare, setup, tests and parse."""
-    provenance: Provenance = Provenance()
+    provenance: Provenance = Provenance.model_construct()
     deselected: int = Field(default=0, ge=0)
     """Number of tests that pytest arguments left out; unless it is 0, there is no verdict and no policy passes."""
     evidence: str = ""

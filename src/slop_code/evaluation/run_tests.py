@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from slop_code._io import keep_ends, write_atomic
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
-from slop_code.evaluation.evidence import (
-    ATTEMPT,
+from slop_code.evaluation.evidence import Evidence, PytestExit, pair_folders
+from slop_code.evaluation.groups import QUARANTINED
+from slop_code.evaluation.reports.followed_files import follow_file, follow_stream, stream_progress
+from slop_code.evaluation.result_files.evidence_files import (
     COLLECTION,
-    EVIDENCE_FILES,
     EXIT,
     FROM_JUDGE,
     ROSTER,
-    Evidence,
-    PytestExit,
-    pair_folders,
+    remove_evidence,
 )
-from slop_code.evaluation.groups import QUARANTINED
-from slop_code.evaluation.reports.followed_files import follow_file, follow_stream, stream_progress
 from slop_code.evaluation.roster import assign_only
 from slop_code.evaluation.staging import (
     LOG_LIMIT,
@@ -35,7 +31,6 @@ from slop_code.evaluation.staging import (
 )
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.evaluation.warm_judge import warm_judge
-from slop_code.execution.cache import remove_path
 from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.environment import TimeoutsSpec
@@ -59,7 +54,6 @@ if TYPE_CHECKING:
 NO_TIMEOUTS = TimeoutsSpec()
 SESSION_BASE_S = 120.0
 SESSION_TEST_S = 6.0
-_OWN_FOLDER = re.compile(r"[1-9]\d*|repeat-[1-9]\d*")
 Value = TypeVar("Value")
 
 
@@ -154,23 +148,6 @@ def read_reports(evidence: Sequence[Evidence], sessions: Sequence[Session], pars
         replace(pair.with_reports(reports_of(session), parse_ctrf), folder=folder)
         for pair, session, folder in zip(evidence, sessions, folders, strict=True)
     ]
-
-
-def remove_evidence(output: Path | None) -> None:
-    """Removes the evidence of an earlier evaluation, which must not be next to the new result."""
-    if output is None:
-        return
-    top = output / REPORTS_DIR
-    for folder in (top / COLLECTION, *top.glob(f"{ATTEMPT}[1-9]*")):
-        remove_path(folder)
-    own = [path for path in top.glob("*") if _OWN_FOLDER.fullmatch(path.name)]
-    below = [folder for folder in own if folder.is_dir() and not folder.is_symlink()]
-    for folder in (top, *below):
-        for name in EVIDENCE_FILES:
-            remove_path(folder / name)
-    for folder in below:
-        with contextlib.suppress(OSError):  # files of others stay
-            folder.rmdir()
 
 
 def keep_collection(output: Path | None, error: Exception) -> None:

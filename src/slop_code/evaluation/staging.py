@@ -12,27 +12,19 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import digest_of, keep_ends
 from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation import judge, test_code
+from slop_code.evaluation import test_code
 from slop_code.evaluation.command import (
-    DATA_FOLDERS,
     FIXTURES,
-    FOLDER_ACCESS,
-    HANDOVER,
-    IMPORTED_TEMPLATE,
     INI,
-    OWN_PACKAGES,
-    PLUGIN,
-    PROCESS_EXIT,
-    TEMPLATE_MODULES,
-    USAGE,
+    judge_sources,
 )
-from slop_code.evaluation.evidence import EXIT, NO_TESTS, ROSTER, STREAM, PytestExit
+from slop_code.evaluation.evidence import NO_TESTS, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.problem.problem_contents import Contents, file_digest, selected_inputs
 from slop_code.evaluation.problem.quarantine import read_ledger
-from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.reports.stream import read_stream
+from slop_code.evaluation.result_files.evidence_files import EXIT, ROSTER, STREAM
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import (
     Selection,
@@ -216,18 +208,6 @@ def _write_test_code(folder: Path, stream: Stream) -> None:
     code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
     (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
     (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
-
-
-@functools.cache
-def judge_sources() -> Mapping[str, Path]:
-    """The files that are loaded into the judge's pytest, by their names there."""
-    own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
-    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py", DATA_FOLDERS: "data_folders.py"}
-    modules |= {PROCESS_EXIT: "process_exit.py", IMPORTED_TEMPLATE: "imported_template.py"}
-    modules |= {f"slop_code_{name}": f"{name}.py" for name in TEMPLATE_MODULES}
-    plugins = {f"{name}.py": own / file for name, file in modules.items()}
-    return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 
 
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Stream:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.evaluation.command import imported_template_command
+from slop_code.evaluation.command import imported_template_command, judge_sources
 from slop_code.evaluation.infrastructure import check_cache_entries
 from slop_code.evaluation.problem.problem_contents import file_digest
-from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_sources
+from slop_code.evaluation.staging import SETTINGS_VARIABLE
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
 
 if TYPE_CHECKING:

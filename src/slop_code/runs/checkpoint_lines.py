@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field, ValidationError
 
@@ -20,6 +20,7 @@ from slop_code.evaluation.result_files.stored_record import (
     Stored,
     as_result_errors,
     first_mistake,
+    storable,
 )
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.scb.agent_facts import AgentFacts  # noqa: TC001  (pydantic reads it)
@@ -167,6 +168,11 @@ class CheckpointLine(CheckpointFacts):
     not_looked_at_again: str | None = None
     """Why the result is an earlier one, which the last evaluation of the run has not looked at; None where it has."""
 
+    @classmethod
+    def with_facts(cls, facts: CheckpointFacts, **own: Any) -> CheckpointLine:
+        """A line with facts that are valid already; text of `own` becomes storable."""
+        return cls.model_construct(set(cls.model_fields), **vars(facts), **storable(own))
+
     @property
     def label(self) -> str:
         return "/".join(part for part in (self.run, self.problem, self.checkpoint) if part)
@@ -190,7 +196,8 @@ def count_regressions(earlier: Mapping[tuple[str, str], bool], later: PassedByTe
 
 def json_line(record: BaseModel) -> str:
     """ASCII only: some Unicode characters end a line."""
-    return json.dumps(record.model_dump(mode="json"), separators=(",", ":"), allow_nan=False) + "\n"
+    text = record.model_dump_json()
+    return f"{text if text.isascii() else json.dumps(json.loads(text), separators=(',', ':'))}\n"
 
 
 def write_lines(path: Path, lines: Iterable[CheckpointLine]) -> None:

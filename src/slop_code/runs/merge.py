@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, ResultError, UsageError
-from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import issue_for
 from slop_code.runs.job_records import RunIssue

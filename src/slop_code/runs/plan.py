@@ -10,8 +10,8 @@ from slop_code._arguments import check_type, wrong_argument
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.problem.parallel_proof import is_proven
-from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import MAX_PAIRS, shared_network
 from slop_code.evaluation.usage.divide_tests import pairs_worth
 from slop_code.runs.discover import UNNAMED_RUN, issue_for
@@ -97,12 +97,12 @@ def make_plan(
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []
     rejected: list[tuple[Submission, str]] = []
     for submission in submissions:
+        index = indexes.get(submission.run) or indexes[UNNAMED_RUN]
         try:
-            digests = expected.digests(submission)
+            digests = expected.digests(submission, index.inputs)
         except (UsageError, InfrastructureError) as error:
             rejected.append((submission, str(error)))
             continue
-        index = indexes.get(submission.run) or indexes[UNNAMED_RUN]
         facts = index.facts(submission.output / RESULT_FILE) if submission.output else None
         reason = OVERWRITE if overwrite else stale_reason(facts, digests, evaluation_version())
         if reason is None and facts is not None:

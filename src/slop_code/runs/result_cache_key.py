@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import platform
 from dataclasses import dataclass, field
@@ -11,11 +12,12 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
-from slop_code.evaluation.provenance import changed_input, evaluation_version
 from slop_code.evaluation.report import Digests
+from slop_code.evaluation.result_files.staleness import changed_input, evaluation_version
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
+from slop_code.runs.input_signatures import InputSignatures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,23 +103,28 @@ class ExpectedDigests:
     """The submissions are evaluated elsewhere: the version of their Python is not known, and none is needed here."""
 
     shared: dict[tuple[Path, str, str], Digests | UsageError] = field(default_factory=dict)
-    contents: dict[Path, Contents] = field(default_factory=dict)
+    problems: dict[Path, dict[str, list[str]]] = field(default_factory=dict)
+    """Digests of tests and configuration, by checkpoint."""
+
     environments: dict[str, EnvironmentDigests] = field(default_factory=dict)
     """By the content of the environment."""
 
     keys: dict[int, tuple[EnvironmentSpec, str]] = field(default_factory=dict)
     """The content, by the identity of the object, which is kept so that no other one can have it."""
 
-    def digests(self, submission: Submission) -> Digests:
+    def digests(self, submission: Submission, known: InputSignatures | None = None) -> Digests:
+        """`known`: digests of earlier evaluations, which are still right for folders that did not change."""
         problem, checkpoint = submission.problem, submission.checkpoint
-        environment = self._environment(submission.environment)
+        environment, known = self._environment(submission.environment), known or InputSignatures(None)
         key = (problem.path, checkpoint.name, environment.key)
         if key not in self.shared:
-            self.shared[key] = self._shared(problem, checkpoint, environment)
+            self.shared[key] = self._shared(problem, checkpoint, environment, known)
         digests = self.shared[key]
         if isinstance(digests, UsageError):
             raise digests
-        return digests.model_copy(update={"submission": tree_digest(open_submission(submission.path))})
+        path = submission.path
+        digest = known.digest("", [path], lambda: tree_digest(open_submission(path)), links=True)
+        return digests.model_copy(update={"submission": digest})
 
     def _environment(self, spec: EnvironmentSpec) -> EnvironmentDigests:
         if id(spec) not in self.keys:
@@ -128,25 +135,44 @@ class ExpectedDigests:
         return self.environments[key]
 
     def _shared(
-        self, problem: ProblemConfig, checkpoint: CheckpointConfig, environment: EnvironmentDigests
+        self,
+        problem: ProblemConfig,
+        checkpoint: CheckpointConfig,
+        environment: EnvironmentDigests,
+        known: InputSignatures,
     ) -> Digests | UsageError:
         try:
-            if problem.path not in self.contents:
-                self.contents[problem.path] = Contents.of(problem)
-            inputs = checkpoint_inputs(problem, checkpoint, self.contents[problem.path])
-            read_test_lock(problem)  # a damaged one is rejected before anything is evaluated
+            if problem.path not in self.problems:
+                self.problems[problem.path] = _problem_digests(problem, known)
+            tests, config = self.problems[problem.path].get(checkpoint.name) or _input_digests(problem, checkpoint)
             python = None if self.remote else environment.python_version(checkpoint.requires_python)
         except UsageError as error:
             return error
         except OSError as error:
             return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
         return Digests(
-            tests=inputs.tests_digest,
-            config=inputs.config_digest,
-            environment=environment.digest,
-            image=environment.image,
-            python=python,
+            tests=tests, config=config, environment=environment.digest, image=environment.image, python=python
         )
+
+
+def _problem_digests(problem: ProblemConfig, known: InputSignatures) -> dict[str, list[str]]:
+    """The digests of tests and configuration, by checkpoint; without checkpoints that cannot be evaluated."""
+
+    def compute() -> dict[str, list[str]]:
+        contents, digests = Contents.of(problem), {}
+        for name, checkpoint in problem.checkpoints.items():
+            with contextlib.suppress(UsageError):
+                digests[name] = _input_digests(problem, checkpoint, contents)
+        read_test_lock(problem)  # a damaged one is rejected before anything is evaluated
+        return digests
+
+    folders = [problem.path / "tests", *problem.assets.values()]
+    return known.digest(digest_of(problem.model_dump_json()), folders, compute)
+
+
+def _input_digests(problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents | None = None) -> list[str]:
+    inputs = checkpoint_inputs(problem, checkpoint, contents or Contents.of(problem))
+    return [inputs.tests_digest, inputs.config_digest]
 
 
 def host_python_version(spec: EnvironmentSpec) -> str | None:

@@ -22,6 +22,7 @@ from slop_code.runs.checkpoint_lines import (
     passed_by_test,
 )
 from slop_code.runs.folders.run_lock import STATE_DIR
+from slop_code.runs.input_signatures import InputSignatures
 from slop_code.runs.run_layout import relative_path
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class ResultIndex:
 
     def __init__(self, folder: Path | None, entries: dict[str, _IndexEntry]) -> None:
         self.folder = folder
+        self.inputs = InputSignatures.load(folder)
+        """Digests of the run's snapshots and problems."""
         self._entries = entries
         self._changed = False
         self.unreadable: dict[Path, str] = {}
@@ -118,6 +121,7 @@ class ResultIndex:
 
     def save(self) -> None:
         """Write the index without entries of files that no longer exist. A link to another folder is not followed."""
+        self.inputs.save()
         if self.folder is None or not self._changed or (self.folder / STATE_DIR).is_symlink():
             return
         existing = [key for key in sorted(self._entries) if os.path.lexists(self.folder / key)]

@@ -24,7 +24,6 @@ from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
 from slop_code.runs.scb.agent_facts import read_agent_identity
-from slop_code.runs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.summary import NAMED, summarise, write_summary
 
 if TYPE_CHECKING:
@@ -153,6 +152,8 @@ class RunEvaluation:
 
     def events(self, executor: Executor, control: RunControl) -> Iterator[RunEvent]:
         """The events of all jobs, as they happen. Closing the generator cancels running jobs."""
+        from slop_code.runs.scheduler import SchedulerContext, run_jobs  # a run with nothing to do needs neither
+
         context = SchedulerContext(
             executor=executor,
             result_cache=self.result_cache,

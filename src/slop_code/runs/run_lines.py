@@ -67,8 +67,8 @@ def lines_of(
             if before is not None and before.problem == item.problem and plan.shard is None:
                 regressions = index.regressions(item.path, before.path, before.name)
             before = item
-        line = CheckpointLine(
-            **dict(item.facts),
+        line = CheckpointLine.with_facts(
+            item.facts,
             run=run.name,
             problem=item.problem,
             checkpoint=item.name,

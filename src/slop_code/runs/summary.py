@@ -220,12 +220,13 @@ def summarise(
     copies = copies_among(submissions) if samples else []
     tables = {name: pass_tables(problems[name], policies, copies) for name in sorted(problems)}
     failed = [line for line in lines if line.state == "infrastructure_failure"]
+    totals = totals_of(planned, policies)
     kept = [(line.label, line.not_looked_at_again) for line in lines if line.not_looked_at_again is not None]
     return RunSummary(
         slop_code=__version__,
-        totals=totals_of(planned, policies),
+        totals=totals,
         samples=samples_of(list(tables.values()), copies) if samples else None,
-        runs={name: totals_of(runs[name], policies) for name in sorted(runs)},
+        runs={name: totals if len(runs) == 1 else totals_of(runs[name], policies) for name in sorted(runs)},
         agents=dict(agents or {}),
         problems={name: _problem(problems[name], tables[name], copies, samples=samples) for name in tables},
         infrastructure_failures=[LabelledReason(label=line.label, reason=line.reason or "") for line in failed],
@@ -275,8 +276,8 @@ def skipped_lines(lines: Iterable[CheckpointLine], issues: Iterable[RunIssue]) -
             continue
         key = issue.run, issue.problem, issue.checkpoint
         if key not in counts and key not in skipped:
-            skipped[key] = CheckpointLine(
-                **dict(CheckpointFacts.no_verdict(issue.reason)),
+            skipped[key] = CheckpointLine.with_facts(
+                CheckpointFacts.no_verdict(issue.reason),
                 run=issue.run,
                 problem=issue.problem,
                 checkpoint=issue.checkpoint,
@@ -326,10 +327,10 @@ def _passed(count: int, planned: int) -> Passed:
 
 
 def _rate_figures(lines: Sequence[CheckpointLine], policy: RatePolicy) -> RateFigures:
-    solved = _passed(sum(line.passes(policy) for line in lines), len(lines))
     evaluated = (line for line in lines if line.state == "evaluated")
     rates = [pass_rate(policy, line.pass_counts, line.total_counts) for line in evaluated]
     known = [rate for rate in rates if rate is not None]
+    solved = _passed(sum(rate >= 1 for rate in known), len(lines))
     return RateFigures(solved=solved.count, share=solved.rate, mean=statistics.fmean(known) if known else None)
 
 

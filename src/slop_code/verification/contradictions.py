@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import CTRF_REPORT, JSON_REPORT, ROSTER, STREAM
 from slop_code.evaluation.reports.raw_test import ParsedReport
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, JSON_REPORT, ROSTER, STREAM
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:

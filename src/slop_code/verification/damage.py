@@ -6,16 +6,14 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import (
+from slop_code.evaluation.evidence import Evidence, pair_folders, read_evidence
+from slop_code.evaluation.result_files.evidence_files import (
     CTRF_REPORT,
     EVIDENCE_FILES,
     EXIT,
     JSON_REPORT,
     ROSTER,
     STREAM,
-    Evidence,
-    pair_folders,
-    read_evidence,
 )
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.test_code.test_inputs import INPUTS

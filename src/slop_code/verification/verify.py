@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
-from slop_code.evaluation.evidence import CTRF_REPORT, NEVER_RAN, ROSTER, Evidence, read_repeats, read_roster
+from slop_code.evaluation.evidence import NEVER_RAN, Evidence, read_repeats, read_roster
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS, QUARANTINED
-from slop_code.evaluation.provenance import evaluation_version
 from slop_code.evaluation.report import DERIVED, CorrectnessResults, TestResult
+from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, ROSTER
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import MAX_PAIRS, Roster
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.verification.contradictions import Discrepancy, contradictions, marker_contradictions

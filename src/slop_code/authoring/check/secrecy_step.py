@@ -19,8 +19,8 @@ from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError, UsageError
-from slop_code.evaluation.evidence import SHOWN as SHOWN_FILES
 from slop_code.evaluation.pytest_arguments import WATCH
+from slop_code.evaluation.result_files.evidence_files import SHOWN as SHOWN_FILES
 from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, sandbox_name

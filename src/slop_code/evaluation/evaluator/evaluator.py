@@ -11,27 +11,23 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
-from slop_code._arguments import check_optional_path, check_type, same_parameters, wrong_argument
+from slop_code._arguments import check_optional_path, check_type, same_method_parameters, wrong_argument
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
 from slop_code.evaluation.evaluator.submission_source import is_folder, submission_folder
 from slop_code.evaluation.evaluator.warm_state import WarmState
-from slop_code.evaluation.evaluator.worker_threads import WorkerThreads
-from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator
     from concurrent.futures import Future
 
-    from slop_code.evaluation.config import ProblemConfig
-    from slop_code.evaluation.evaluator.submission_source import SubmissionSource
-    from slop_code.evaluation.policy import Policy
     from slop_code.evaluation.report import CorrectnessResults
 
 FOREIGN_STEP = "give another folder, or replace=True to rename it and go on"
@@ -67,34 +63,14 @@ class Evaluator:
         self._lock = threading.Lock()
         self._closed = False
 
-    def evaluate(
-        self,
-        submission: SubmissionSource,
-        problem: str | Path | ProblemConfig,
-        checkpoint: int | str,
-        environment: str | Path | EnvironmentSpec | None = None,
-        *,
-        output: str | Path | None = None,
-        replace: bool = False,
-        policy: Policy | str = PassPolicy.ALL_CASES,
-        pytest_args: Sequence[str] = (),
-    ) -> CorrectnessResults:
+    @same_method_parameters(EvaluatorRequest)
+    def evaluate(self, *arguments: Any, **options: Any) -> CorrectnessResults:
         """As `slop_code.evaluate`. An interrupt ends the evaluation and cleans up before it goes on."""
-        request = EvaluatorRequest(
-            submission,
-            problem,
-            checkpoint,
-            environment,
-            output=output,
-            replace=replace,
-            policy=policy,
-            pytest_args=pytest_args,
-        )
-        future = self._submit(request)
+        future = self._submit(EvaluatorRequest(*arguments, **options))
         self._threads.wait_for(future)
         return _result(future)
 
-    @same_parameters(evaluate)
+    @same_method_parameters(EvaluatorRequest)
     async def evaluate_async(self, *arguments: Any, **options: Any) -> CorrectnessResults:
         """When the task is cancelled, the evaluation ends and is cleaned up before the cancellation goes on."""
         future = self._submit(EvaluatorRequest(*arguments, **options))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular
 from slop_code.evaluation.context import ignore_progress
-from slop_code.evaluation.evidence import STREAM
 from slop_code.evaluation.reports.stream_progress import StreamProgress
+from slop_code.evaluation.result_files.evidence_files import STREAM
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
-from slop_code.evaluation.evidence import ATTEMPT
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
+from slop_code.evaluation.result_files.evidence_files import ATTEMPT
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular
 from slop_code.evaluation.report import RESULT_FILE
+from slop_code.evaluation.result_files.evidence_files import remove_evidence
 from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
-from slop_code.evaluation.run_tests import remove_evidence
 from slop_code.execution.cache import remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 

@@ -35,7 +35,7 @@ OTHER_VERSION = "other_version"
 EDITED = "edited"
 
 
-def _storable(value: Any) -> Any:
+def storable(value: Any) -> Any:
     """The same value as strict JSON can hold it, so that what is saved loads back equal."""
     if isinstance(value, str):
         return value if value.isascii() and "\0" not in value else _NOT_TEXT.sub("\ufffd", value)
@@ -44,14 +44,14 @@ def _storable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict | Mapping):
-        return {_storable(key): _storable(item) for key, item in value.items()}
+        return {storable(key): storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(item) for item in value]
+        return [storable(item) for item in value]
     return value
 
 
 def check_storable(value: dict[str, Any]) -> dict[str, Any]:
-    if value != _storable(value):
+    if value != storable(value):
         raise PydanticCustomError("not_json", "has what no JSON can hold, such as NaN")
     return value
 
@@ -68,7 +68,7 @@ class Stored(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_stored(cls, data: Any, info: ValidationInfo) -> Any:
-        return data if info.mode == "json" else _storable(data)
+        return data if info.mode == "json" else storable(data)
 
 
 Record = TypeVar("Record", bound=Stored)

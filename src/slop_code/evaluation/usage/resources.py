@@ -91,7 +91,7 @@ class Resources(Measured):
     timeout: TestTimeout | None = None
 
 
-NO_RESOURCES = Resources()
+NO_RESOURCES = Resources.model_construct()  # builds no validator while modules are loaded
 
 
 def parse_resources(line: dict[str, Any]) -> Resources:

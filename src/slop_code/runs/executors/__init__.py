@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from slop_code.runs.job_records import JobRequest, JobResult, Submission
 
 GROUP = "slop_code.executors"
+THREADS = "threads"
 BUILT_IN = {
-    "threads": "slop_code.runs.executors.thread_executor:ThreadExecutor",
+    THREADS: "slop_code.runs.executors.thread_executor:ThreadExecutor",
     "ray": "slop_code.runs.executors.ray.ray_executor:RayExecutor",
 }
 
@@ -58,6 +59,8 @@ def executor_class(name: str) -> type[Executor]:
 
 def is_remote(name: str) -> bool:
     """Whether the machine of the evaluator does not know which Python a submission will get."""
+    if name == THREADS:  # without the import of what evaluates: there may be nothing to evaluate
+        return False
     return bool(getattr(executor_class(name), "remote", False))
 
 

@@ -11,9 +11,9 @@ from slop_code._version import __version__
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_contents import inputs_of
-from slop_code.evaluation.provenance import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.origin import remembered_problem
+from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS, evaluation_version
 from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.run_layout import RESULT_FILE

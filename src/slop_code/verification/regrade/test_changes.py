@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.provenance import CHANGED_INPUTS
+from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS
 from slop_code.verification.regrade.input_changes import ALL_TESTS
 from slop_code.verification.regrade.regrade_record import ChangeKind, RegradedTest, TestState, VerdictChange
 

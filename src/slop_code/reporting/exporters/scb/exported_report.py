@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import read_or_none
-from slop_code.evaluation.evidence import JSON_REPORT, REPORT_LIMIT, pair_folders, read_roster
+from slop_code.evaluation.evidence import REPORT_LIMIT, pair_folders, read_roster
 from slop_code.evaluation.reports.json_report import parse_json_report
 from slop_code.evaluation.reports.raw_test import ReportError
+from slop_code.evaluation.result_files.evidence_files import JSON_REPORT
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 from slop_code.reporting.text import file_safe, has_verdict
 from slop_code.runs.scb.load_result import is_scb

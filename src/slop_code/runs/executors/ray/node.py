@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.evaluation.provenance import evaluation_version
+from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.submission import SubmissionTree

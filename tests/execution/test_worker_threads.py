@@ -11,8 +11,8 @@ from contextvars import ContextVar
 
 import pytest
 
-from slop_code.evaluation.evaluator.worker_threads import WorkerThreads
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
+from slop_code.execution.worker_threads import WorkerThreads
 
 TIMEOUT_S = 60
 WORD: ContextVar[str] = ContextVar("word")

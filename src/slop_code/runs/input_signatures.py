@@ -1,0 +1,136 @@
+"""Digests of the inputs of a run, kept beside its index with the signatures of their files.
+
+A folder is read again only if anything in it changed. Its signature has names, inodes, sizes and times of all files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from slop_code._io import TooLargeError, json_object, read_bounded, write_atomic
+from slop_code._version import __version__
+from slop_code.evaluation.result_files.staleness import evaluation_version
+from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
+from slop_code.execution.file_signatures import SETTLED_NS, signature_of
+from slop_code.runs.folders.run_lock import STATE_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+SIGNATURES_FILE = "inputs"
+FORMAT = 1
+"""Increased with every change of how digests of inputs are computed."""
+
+MAX_ENTRIES = 100_000
+"""Files and folders of an input; the digest of a larger one is always computed."""
+
+Digest = TypeVar("Digest", str, dict[str, list[str]])
+
+
+class UnknownSignatureError(Exception):
+    """The content does not follow from a signature: there is a link in it, or it is large, or cannot be read."""
+
+
+class InputSignatures:
+    """Digests of folders by their paths. Those of a changed folder are computed again."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """`folder`: that of the run; None: digests are kept in memory only."""
+        self._file = folder / STATE_DIR / SIGNATURES_FILE if folder else None
+        self._known: dict[str, tuple[str, Any]] = {}
+        self._changed = False
+
+    @classmethod
+    def load(cls, folder: Path | None) -> Self:
+        """A file that is damaged, or of another version, is ignored."""
+        signatures = cls(folder)
+        try:
+            raw = read_bounded(signatures._file, SIZE_LIMIT) if signatures._file else b""
+        except (OSError, TooLargeError):
+            return signatures
+        header, _, text = raw.partition(b"\n")
+        if header == _header(text):
+            entries = json_object(text).items()
+            signatures._known = {name: (known[0], known[1]) for name, known in entries if _is_entry(name, known)}
+        return signatures
+
+    def digest(
+        self, key: str, folders: Iterable[Path], compute: Callable[[], Digest], *, links: bool = False
+    ) -> Digest:
+        """`key`: what else the digest depends on, beside the content of these folders or files.
+
+        `links`: links may be in a folder, as the digest has their targets, and nothing that they lead to.
+        """
+        paths: list[str] = [str(folder) for folder in folders]
+        began = time.time_ns()
+        try:
+            signature, latest = _signature(paths, links=links)
+        except (OSError, UnknownSignatureError):
+            return compute()
+        name = "\0".join([key, *paths])
+        known = self._known.get(name)
+        if known is not None and known[0] == signature:
+            digest: Digest = known[1]
+            return digest
+        digest = compute()
+        # A file that changed a moment ago could change again without a new time.
+        if latest < began - SETTLED_NS and self._is_still(paths, signature, links=links):
+            self._known[name] = (signature, digest)
+            self._changed = True
+        return digest
+
+    def _is_still(self, paths: list[str], signature: str, *, links: bool) -> bool:
+        try:
+            return _signature(paths, links=links)[0] == signature
+        except (OSError, UnknownSignatureError):
+            return False
+
+    def save(self) -> None:
+        """Write what is known of folders that exist. A link in the place of the folder of the index is not followed."""
+        if self._file is None or not self._changed or self._file.parent.is_symlink():
+            return
+        kept = {name: known for name, known in self._known.items() if os.path.lexists(name.split("\0")[1])}
+        text = json.dumps(kept, separators=(",", ":")).encode()
+        write_atomic(self._file, (_header(text) + b"\n" + text).decode())
+        self._changed = False
+
+
+def _is_entry(name: str, known: Any) -> bool:
+    """The file may be of anyone, with a right header. Without a key there is one digest, else there are several."""
+    if not isinstance(known, list) or len(known) != 2:
+        return False
+    digests = known[1] if isinstance(known[1], dict) else {"": known[1:]}
+    pairs = all(isinstance(each, list) and len(each) == 2 for each in digests.values()) == (not name.startswith("\0"))
+    return pairs and all(isinstance(text, str) for each in (known[:1], *digests.values()) for text in each)
+
+
+def _header(text: bytes) -> bytes:
+    """Of a file with this content, by this version: a damaged or edited file has another one."""
+    return f"{__version__} {FORMAT} {evaluation_version()} {hashlib.sha256(text).hexdigest()}".encode()
+
+
+def _signature(paths: list[str], *, links: bool) -> tuple[str, int]:
+    """The digest of all signatures and of the user, who may not be able to read all; the time of the latest change."""
+    digest, latest, count = hashlib.sha256(repr((os.geteuid(), os.getgroups())).encode()), 0, 0
+    waiting = [(path, os.lstat(path)) for path in reversed(paths)]
+    if any(stat.S_ISLNK(status.st_mode) for _, status in waiting):
+        raise UnknownSignatureError
+    while waiting:
+        path, status = waiting.pop()
+        count += 1
+        if count > MAX_ENTRIES or (stat.S_ISLNK(status.st_mode) and not links):
+            raise UnknownSignatureError
+        signature = signature_of(status)
+        digest.update(f"{signature}{path}\0".encode("utf-8", "surrogateescape"))
+        latest = max(latest, *signature[-2:])
+        if stat.S_ISDIR(status.st_mode):
+            with os.scandir(path) as entries:
+                inner = sorted((entry.path, entry.stat(follow_symlinks=False)) for entry in entries)
+            waiting += reversed(inner)
+    return digest.hexdigest(), latest
