@@ -13,6 +13,7 @@
  *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
  *   --listen SOCKET             socket that launchers connect to
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
+ * The command of the subject's box and of the judge is a program, or the word `box` and the options of that mode.
  *   --judge-fd N                the judge inherits this descriptor of our caller, and nothing else does
  *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
  *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
@@ -75,7 +76,11 @@ static void admit_spawner(const char *seconds) {
 /* In a container the judge gets neither stdin nor stdout of this process: reports are sent there, and a test that
  * prints must not be able to forge them. The judge's output goes to stderr. */
 static pid_t start(char **words, int is_subject) {
-    pid_t pid = fork();
+    unsigned uid = geteuid(), gid = getegid();
+    int is_box = strcmp(words[0], "box") == 0;
+    struct box box = {0};
+    if (is_box) box = parse_box(words + 1);
+    pid_t pid = is_box ? clone_box(&box) : fork();
     if (pid < 0) die("cannot fork");
     if (pid > 0) return pid;
     default_signals();
@@ -94,6 +99,7 @@ static pid_t start(char **words, int is_subject) {
             dup2(2, 1);
         }
     }
+    if (is_box) enter_box(&box, uid, gid);
     execv(words[0], words);
     die("cannot run %s", words[0]);
 }
