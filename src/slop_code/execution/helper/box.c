@@ -119,12 +119,14 @@ static void enter_last_user_namespace(const struct box *box) {
     if (unshare(CLONE_NEWUSER) == 0) die("the box could make further user namespaces");
 }
 
+/* Programs that run in the box inherit what is kept. */
 static void keep_capabilities(unsigned long long kept) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
-    if (kept == ALL_CAPABILITIES) return;
-    for (int number = 0; number <= LAST_CAPABILITY; number++) /* kernels have fewer */
-        if (!(kept >> number & 1)) prctl(PR_CAPBSET_DROP, number, 0, 0, 0);
+    for (int number = 0; number <= LAST_CAPABILITY; number++) { /* kernels have fewer */
+        if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) kept &= ~(1ull << number);
+        else if (!(kept >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0) die("cannot drop a capability");
+    }
     for (int i = 0; i < 2; i++) data[i].effective = data[i].permitted = data[i].inheritable = (uint32_t)(kept >> 32 * i);
     if (syscall(SYS_capset, &header, data) != 0) die("cannot drop capabilities");
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);

@@ -37,30 +37,41 @@ static char *joined(const char *first, const char *second) {
     return path;
 }
 
-/* A link in the new root would lead out of it, to the folder of that name of the surrounding box. */
-static void check_no_link(const char *path) {
-    char real[PATH_MAX];
-    if (!realpath(path, real)) die("cannot find %s", path);
-    errno = 0;
-    if (strcmp(path, real) != 0) die("%s is a link to %s, and cannot be mounted on", path, real);
+/* Makes folders of the new root. A link in it would lead out of it, to the folder of that name of the surrounding box. */
+static void make_path(char *path) {
+    struct stat info;
+    for (char *end = path + strlen(NEW_ROOT); *end;) {
+        end += strcspn(end + 1, "/") + 1;
+        char next = *end;
+        *end = 0;
+        if (lstat(path, &info) != 0 && (errno != ENOENT || mkdir(path, 0755) != 0 || lstat(path, &info) != 0)) die("cannot make %s", path);
+        errno = 0;
+        if (S_ISLNK(info.st_mode)) die("%s is a link, and cannot be mounted on", path);
+        *end = next;
+    }
 }
 
 static char *new_folder(const char *path) {
-    char *target = strcmp(path, "/") == 0 ? NEW_ROOT : joined(NEW_ROOT, path);
-    make_folders(target, 0755);
-    check_no_link(target);
+    char *target = joined(NEW_ROOT, strcmp(path, "/") == 0 ? "" : path);
+    make_path(target);
+    return target;
+}
+
+/* The path of a new entry in a folder that is made where it is missing. */
+static char *new_entry(const char *path) {
+    char *target = joined(NEW_ROOT, path), *slash = strrchr(target, '/');
+    *slash = 0;
+    make_path(target);
+    *slash = '/';
     return target;
 }
 
 static char *new_file(const char *path) {
-    char *target = joined(NEW_ROOT, path), *slash = strrchr(target, '/');
-    *slash = 0;
-    make_folders(target, 0755);
-    *slash = '/';
+    char *target = new_entry(path);
     int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
     if (fd < 0 && errno != EEXIST) die("cannot make %s", target);
     if (fd >= 0) close(fd);
-    check_no_link(target);
+    else make_path(target); /* which it was before, and no link */
     return target;
 }
 
@@ -98,11 +109,7 @@ static void take_ro_bind_try(char **words) {
 }
 
 static void take_symlink(char **words) {
-    char *target = joined(NEW_ROOT, words[1]), *slash = strrchr(target, '/');
-    *slash = 0;
-    make_folders(target, 0755);
-    *slash = '/';
-    if (symlink(words[0], target) != 0) die("cannot make the link %s", words[1]);
+    if (symlink(words[0], new_entry(words[1])) != 0) die("cannot make the link %s", words[1]);
 }
 
 static void take_dir(char **words) { new_folder(words[0]); }
