@@ -20,6 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 #define LAST_CAPABILITY 63
 #define ALL_CAPABILITIES (~0ull)
 

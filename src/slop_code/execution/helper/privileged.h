@@ -20,7 +20,7 @@ void begin_root(void);
 void enter_root(void);
 
 /* box.c */
-#define MAX_STEPS 256
+#define MAX_STEPS 1024
 struct box {
     int namespaces, own_cgroups, as_pid_1, disable_userns, step_count;
     unsigned uid, gid;
