@@ -26,6 +26,16 @@
 #define LAST_CAPABILITY 63
 #define ALL_CAPABILITIES (~0ull)
 
+#define MAX_STEPS 1024
+
+struct box {
+    int namespaces, own_cgroups, as_pid_1, disable_userns, step_count;
+    unsigned uid, gid;
+    unsigned long long capabilities;
+    const char *hostname, *folder;
+    char **steps[MAX_STEPS], **command;
+};
+
 static int proc = -1; /* /proc of the surrounding box: where it is this box's own, its first process may be hidden */
 
 static void write_proc(const char *name, const char *text) {
@@ -79,7 +89,7 @@ static int take_option(struct box *box, const char *name, char **words, int left
 /* Variables are set in the box, in their order among the steps that make its root. */
 static int step_words(const char *name) { return strcmp(name, "--setenv") == 0 ? 2 : root_step_words(name); }
 
-struct box parse_box(char **words) {
+static struct box parse_box(char **words) {
     struct box box = {.folder = "/", .namespaces = CLONE_NEWNS};
     int count = 0, i = 0;
     while (words[count]) count++;
@@ -100,7 +110,7 @@ struct box parse_box(char **words) {
 }
 
 /* Like fork(2), with namespaces of the box's own. Control groups come later, since the box enters some first. */
-pid_t clone_box(const struct box *box) {
+static pid_t clone_box(const struct box *box) {
     return (pid_t)syscall(SYS_clone, (unsigned long)(box->namespaces | SIGCHLD), NULL, NULL, NULL, NULL);
 }
 
@@ -149,13 +159,17 @@ static void build_root(const struct box *box) {
     setenv("PWD", box->folder, 1);
 }
 
+static void close_others(void) {
+    for (long fd = 3, end = sysconf(_SC_OPEN_MAX); fd < end && syscall(SYS_close_range, 3u, ~0u, 0) != 0; fd++) close((int)fd);
+}
+
 /* The first process of the box ends with the command, and the kernel then ends all others. */
 static void be_first_process(void) {
     pid_t command = fork();
     if (command < 0) die("cannot fork");
     if (command == 0) return;
     keep_capabilities(0);
-    for (long fd = 3, end = sysconf(_SC_OPEN_MAX); fd < end && syscall(SYS_close_range, 3u, ~0u, 0) != 0; fd++) close((int)fd);
+    close_others();
     for (;;) {
         int status;
         pid_t pid = wait(&status);
@@ -164,11 +178,10 @@ static void be_first_process(void) {
     }
 }
 
-void enter_box(const struct box *box, unsigned uid, unsigned gid) {
+_Noreturn static void enter_box(const struct box *box, unsigned uid, unsigned gid) {
     mode_t mask = umask(022);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     clearenv();
-    proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (box->disable_userns) map_user(0, 0, uid, gid);
     else map_user(box->uid, box->gid, uid, gid);
     if (box->own_cgroups && unshare(CLONE_NEWCGROUP) != 0 && errno != EINVAL) die("no namespace of control groups");
@@ -187,16 +200,27 @@ void enter_box(const struct box *box, unsigned uid, unsigned gid) {
     die("cannot run %s", box->command[0]);
 }
 
-int box_main(int argc, char **argv) {
+/* The process that waits for the box has nothing that the box could use. With an `oom_score`, the kernel kills it
+ * before the first process of the box when memory runs out: its end is noticed at once, and ends the box. */
+int run_box(char **words, const char *oom_score) {
     unsigned uid = geteuid(), gid = getegid();
-    struct box box = parse_box(argv);
-    (void)argc;
+    struct box box = parse_box(words);
+    int status;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     pid_t pid = clone_box(&box);
     if (pid < 0) die("no namespaces");
-    if (pid == 0) leave_keyrings(), enter_box(&box, uid, gid);
-    int status;
+    if (pid == 0) enter_box(&box, uid, gid);
+    if (oom_score) write_proc("self/oom_score_adj", oom_score);
+    close_others();
+    keep_capabilities(0);
     while (waitpid(pid, &status, 0) != pid)
         if (errno != EINTR) die("cannot wait for the box");
     return status_to_exit(status);
+}
+
+int box_main(int argc, char **argv) {
+    (void)argc;
+    leave_keyrings();
+    return run_box(argv, NULL);
 }

@@ -20,17 +20,7 @@ void begin_root(void);
 void enter_root(void);
 
 /* box.c */
-#define MAX_STEPS 1024
-struct box {
-    int namespaces, own_cgroups, as_pid_1, disable_userns, step_count;
-    unsigned uid, gid;
-    unsigned long long capabilities;
-    const char *hostname, *folder;
-    char **steps[MAX_STEPS], **command;
-};
-struct box parse_box(char **words);
-pid_t clone_box(const struct box *box);
-_Noreturn void enter_box(const struct box *box, unsigned uid, unsigned gid);
+int run_box(char **words, const char *oom_score);
 int box_main(int argc, char **argv);
 
 /* Tally of a copied tree. `checksum` differs between trees, and does not depend on the order of the walk. */
