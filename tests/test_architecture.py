@@ -140,8 +140,9 @@ def test_one_door_to_processes():
 def test_no_other_way_to_processes(call):
     """The driver of scb-check and the judge's templates run in a box, on a Python without slop-code."""
     users = {module_name(path) for path in naming(call) if call in attributes(path)}
-    in_boxes = {"quality.scb_check_driver", "evaluation.judge.fork_server", "evaluation.judge.supervisor"}
-    assert users == ({f"slop_code.{name}" for name in in_boxes} if call == "fork" else set())
+    forking = {"quality.scb_check_driver", "evaluation.judge.fork_server", "evaluation.judge.supervisor"}
+    in_boxes = {"fork": forking, "posix_spawn": {"evaluation.judge.supervisor"}}
+    assert users == {f"slop_code.{name}" for name in in_boxes.get(call, ())}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_name)

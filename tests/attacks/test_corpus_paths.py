@@ -39,7 +39,6 @@ JOB = JudgeJob(
 
 def bubblewrap_words(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(b, "bwrap", lambda: "bwrap")
-    monkeypatch.setattr(b, "bwrap_files", list)
     setup = SetupJob(submission=SCRATCH, environment={}, scratch=SCRATCH, keep_workspace=False)
     environment = EnvironmentSpec(name="any", type="local")
     return [*b.setup_arguments(setup), *b.outer_arguments(JOB, environment, SCRATCH)]

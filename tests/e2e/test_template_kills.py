@@ -142,7 +142,7 @@ def family(template):
     """Processes of an evaluation that runs, by their part in it."""
     process = template_process(template)
     (supervisor,) = children(process)
-    by_command = {command(child) == "bwrap": child for child in children(supervisor)}
+    by_command = {command(child).startswith("slopbox"): child for child in children(supervisor)}
     return {"template": process, "supervisor": supervisor, "boxes": by_command[True], "judge": by_command[False]}
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from slop_code.evaluation.problem.problem_contents import file_digest
+from slop_code.evaluation.problem.problem_contents import file_digest, file_digests
 from slop_code.execution import file_signatures, manifest
 from slop_code.execution.file_signatures import SignatureCache, signature_of
 from slop_code.execution.manifest import check_manifest, write_manifest
@@ -168,3 +168,18 @@ def test_the_values_used_longest_ago_are_dropped(tmp_path, settled, monkeypatch)
     assert cache.get("a") == "a"
     put(cache, tmp_path / "a", "c")
     assert [cache.get(name) for name in ("a", "b", "key")] == ["a", None, "c"]
+
+
+def test_the_digests_of_a_set_of_files_follow_each_of_them(settled, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(CONTENT)
+    names = [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert file_digests(names) == file_digests(names) == [file_digest(name) for name in names]
+    next_tick(tmp_path)
+    (tmp_path / "b").write_text(OTHER)
+    changed = file_digests(names)
+    assert changed == [file_digest(name) for name in names]
+    assert changed[0] != changed[1]
+    (tmp_path / "a").unlink()
+    with pytest.raises(FileNotFoundError):
+        file_digests(names)

@@ -276,8 +276,7 @@ class CorrectnessResults(StoredWhole):
 
     def save(self, path: Path | str) -> None:
         file = check_path("path", path, "the path of a file")
-        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False, allow_nan=False)
-        write_atomic(file, text + "\n")
+        write_atomic(file, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def load(cls, path: Path | str) -> CorrectnessResults:

@@ -21,7 +21,7 @@ from slop_code.evaluation.command import (
 from slop_code.evaluation.evidence import NO_TESTS, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
-from slop_code.evaluation.problem.problem_contents import Contents, file_digest, selected_inputs
+from slop_code.evaluation.problem.problem_contents import Contents, file_digests, selected_inputs
 from slop_code.evaluation.problem.quarantine import read_ledger
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.result_files.evidence_files import EXIT, ROSTER, STREAM
@@ -176,7 +176,8 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
     def load(folder: Path) -> Staged:
         check_manifest(folder)
         roster = Roster.from_json((folder / ROSTER).read_text())
-        if any(_content_digest(folder / "judge" / name) != _content_digest(file) for name, file in sources.items()):
+        copied = file_digests(f"{folder}/judge/{name}" for name in sources)
+        if [digest[1:] for digest in copied] != [digest[1:] for digest in judge_digests()]:  # their modes may differ
             raise ValueError("not our plugin")
         code = json.loads((folder / CODE_DIGESTS).read_text())
         return Staged(folder, roster, digest, plan.selection.unattributed, inputs.model_copy(update={"code": code}))
@@ -188,19 +189,16 @@ def stage(context: EvaluationContext, plan: StagingPlan) -> Staged:
 def _staging_key(context: EvaluationContext, command: Sequence[str], tests_digest: str, config_digest: str) -> str:
     versions, variables = dict(context.tools.versions), context.environment.environment.env
     content = [tests_digest, config_digest, list(command), versions, variables]
-    files = [*judge_sources().values(), *_rule_sources()]
-    return digest_of([*content, *context.sandbox.identity(), __version__, *map(file_digest, files)])
+    return digest_of(
+        [*content, *context.sandbox.identity(), __version__, *judge_digests(), *file_digests(_rule_sources())]
+    )
 
 
 @functools.cache
-def _rule_sources() -> tuple[Path, ...]:
+def _rule_sources() -> tuple[str, ...]:
     """The modules that decide which files are test code."""
     modules = sorted(Path(str(test_code.__file__)).parent.glob("*.py"))
-    return (*modules, Path(__file__).with_name("selection.py"))
-
-
-def _content_digest(path: Path) -> str:
-    return file_digest(path)[1:]
+    return (*map(str, modules), str(Path(__file__).with_name("selection.py")))
 
 
 def _write_test_code(folder: Path, stream: Stream) -> None:
@@ -208,6 +206,11 @@ def _write_test_code(folder: Path, stream: Stream) -> None:
     code = find_test_code(folder / "tests", stream.loaded or (), stream.import_roots, shown)
     (folder / TEST_CODE).write_text(json.dumps(sorted(code.files)))
     (folder / ASSUMED_CODE).write_text(json.dumps(sorted(code.assumed)))
+
+
+def judge_digests() -> list[str]:
+    """Those of `judge_sources`, in their order."""
+    return file_digests(map(str, judge_sources().values()))
 
 
 def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -> Stream:

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
-from slop_code.evaluation.command import imported_template_command, judge_sources
+from slop_code.evaluation.command import imported_template_command
 from slop_code.evaluation.infrastructure import check_cache_entries
-from slop_code.evaluation.problem.problem_contents import file_digest
-from slop_code.evaluation.staging import SETTINGS_VARIABLE
+from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_digests
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from slop_code.evaluation.context import EvaluationContext
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.sandbox import JudgeRequest
@@ -56,10 +53,6 @@ def _imported(context: EvaluationContext, request: JudgeRequest) -> TemplateSpec
     argv = imported_template_command(request.argv, layout.judge_path("plugin", request.files["plugin"]))
     given = {name: value for name, value in request.environment.items() if name not in OWN_VARIABLES}
     environment = {**given, "PATH": f"{layout.tools}:{PATH}"}
-    key = digest_of([__version__, argv, environment, _judge_digests(), *context.sandbox.identity()])
+    key = digest_of([__version__, argv, environment, judge_digests(), *context.sandbox.identity()])
     timeout = context.environment.timeouts.collection
     return TemplateSpec(kind="imported", key=key, argv=argv, environment=environment, settings="{}", timeout=timeout)
-
-
-def _judge_digests() -> Sequence[str]:
-    return [file_digest(source) for source in judge_sources().values()]

@@ -14,7 +14,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 privileges: Any = None
 """The module `slop_code_judge_privileges`; the template sets it."""
@@ -91,7 +91,11 @@ class Supervisor:
             kill_orphans()
             return status
         hold, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        boxes = self.start_boxes(request["boxes"], theirs)
+        try:
+            boxes = self.start_boxes(request["boxes"], theirs)
+        except OSError:
+            report_failure(self.log)
+            return FAILED
         ready = self.wait_for(hold.fileno(), self.children[boxes])
         namespaces = receive(hold, NUMBER.size, len(NAMESPACES))[1] if ready == hold.fileno() else []
         if len(namespaces) == len(NAMESPACES):  # otherwise the boxes have failed, and their status says how
@@ -127,20 +131,17 @@ class Supervisor:
         return judge
 
     def start_boxes(self, argv: Sequence[str], hold: socket.socket) -> int:
-        pid = self.fork()
-        if pid == 0:
-            try:
-                words = [str(hold.fileno()) if word == HOLD else word for word in argv]
-                replace_output(self.log, (1, 2))
-                close_descriptors({0, 1, 2, hold.fileno()})
-                hold.set_inheritable(True)
-                for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the boxes' programs expect them
-                    signal.signal(ignored, signal.SIG_DFL)
-                os.setsid()
-                os.execve(words[0], words, {})
-            except BaseException:  # noqa: BLE001  (nor here)
-                report_failure(2)
-            os._exit(FAILED)
+        """They inherit `hold`, and the log as their output; starting them copies no memory of this process."""
+        words = [str(hold.fileno()) if word == HOLD else word for word in argv]
+        hold.set_inheritable(True)
+        closed = inherited_descriptors() - {0, 1, 2, hold.fileno()}
+        actions = [
+            *((os.POSIX_SPAWN_DUP2, self.log, number) for number in (1, 2)),
+            *((os.POSIX_SPAWN_CLOSE, number) for number in closed),
+        ]
+        defaults = (signal.SIGPIPE, signal.SIGXFSZ)  # ignored by Python; the boxes' programs expect them
+        pid = os.posix_spawn(words[0], words, {}, file_actions=actions, setsid=True, setsigdef=defaults)
+        self.children[pid] = os.pidfd_open(pid)
         hold.close()
         return pid
 
@@ -229,10 +230,13 @@ def close_descriptors(kept: set[int]) -> None:
         first = number + 1
 
 
-def replace_output(log: int, numbers: Iterable[int]) -> None:
-    """The descriptors 1 and 2 are inherited by programs, others are not."""
-    for number in numbers:
-        os.dup2(log, number, inheritable=number in (1, 2))
+def inherited_descriptors() -> set[int]:
+    """Those of this process that a program would inherit."""
+    inherited = set()
+    for number in map(int, os.listdir("/proc/self/fd")):
+        with contextlib.suppress(OSError):  # that of the list itself is closed
+            inherited |= {number} if os.get_inheritable(number) else set()
+    return inherited
 
 
 def report_failure(log: int) -> None:

@@ -15,7 +15,7 @@ from slop_code.execution.assets import walk
 from slop_code.execution.file_signatures import SignatureCache, signature_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path, PurePosixPath
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
@@ -25,6 +25,8 @@ MAX_READ_BYTES = 1 << 20
 
 _digests = SignatureCache[str](os.stat)
 """Digests of files by their paths; links are followed."""
+
+_digests_of_sets = SignatureCache[list[str]](os.stat)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def selected_inputs(
     )
 
 
-def file_digest(path: Path) -> str:
+def file_digest(path: Path | str) -> str:
     """A file that this process has read before is not read again while its signature is the same."""
     name = str(path)
     if (known := _digests.get(name)) is not None:
@@ -95,3 +97,14 @@ def file_digest(path: Path) -> str:
     value = f"{'x' if status.st_mode & 0o100 else '-'}{digest.hexdigest()}"
     _digests.put(name, {name: signature_of(status)}, value)
     return value
+
+
+def file_digests(names: Iterable[str]) -> list[str]:
+    """As `file_digest` for each of these paths; quicker for a set of files that is asked for again."""
+    key = tuple(names)
+    if (known := _digests_of_sets.get(key)) is not None:
+        return known
+    signatures = {name: signature_of(os.stat(name)) for name in key}
+    digests = [file_digest(name) for name in key]
+    _digests_of_sets.put(key, signatures, digests)
+    return digests

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap
 from slop_code.execution.bubblewrap.system_mounts import (
     ETC_FILES,
     command_arguments,
@@ -48,6 +48,7 @@ MOUNT_SHOWN_TESTS = ["--ro-bind", "/box/shown", f"{WORKSPACE}/{TESTS_DIR}"]
 """Of the tests folder the subject sees the files that tests handed over, and nothing else."""
 
 ALL_PROC = "/box/allproc"
+NEW_ROOT = "/box/root"  # where `slopbox box` makes the root of a box inside of this one
 BOX_PROCESSES = 4
 """Kernel limits of processes are that much higher: for the box itself, and so that the watch sees an excess."""
 
@@ -96,16 +97,17 @@ def outer_arguments(
     submission = job.submission or job.scratch / "empty"
     entry = job.subject.entry
     lowers = [entry / "layer", submission] if entry and job.subject.has_workspace else [submission]
-    sources = [*bwrap_files(), *uv_files, ETC_FILES, *([entry] if entry else [])]
+    sources = [*uv_files, ETC_FILES, *([entry] if entry else [])]
     keep, both = writable_while_collecting(job), (sys.base_prefix, prefix)
+    maker = [helper, "box"] if judge_descriptor else [bwrap()]
     arguments = [
-        bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
+        *maker, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
         "--cap-add", "ALL",
         *system_arguments(prefixes=both), *RESOLVER, *further_arguments(sources, both),
         # The kernel lets the inner boxes mount /proc only while a /proc without anything mounted over it is visible.
         "--proc", "/proc", "--bind", ALL_PROC if judge_descriptor else "/proc", ALL_PROC, "--dev", "/dev",
         "--symlink", f"{TOOLS}/{LAUNCHER}", f"/box/commands/{LAUNCHER}",
-        "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty",
+        "--dir", "/tmp", "--dir", "/box/ws", "--dir", "/box/shown", "--dir", "/box/empty", "--dir", NEW_ROOT,
         *mount_tests_outside(job), keep, str(uv_cache), "/box/uvcache",
         "--bind", str(job.request.reports), "/box/reports", "--bind", str(job.scratch / "tmp"), "/box/judgetmp",
         "--ro-bind", str(job.scratch / "conf"), "/box/conf", "--ro-bind", helper, "/box/slopbox",
@@ -164,7 +166,7 @@ def subject_arguments(job: JudgeJob, spec: EnvironmentSpec, prefix: str) -> list
     environment = ["--ro-bind", str(job.subject.entry / "env"), SUBJECT_ENV] if job.subject.entry else []
     path = {name: value for name, value in job.request.environment.items() if name == "PATH"}
     return [
-        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
+        "box", *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
         *system_arguments(job.hidden, [prefix]), *(RESOLVER if spec.network == "full" else ()), *environment,
         *PROC, *HIDE_PID_1, "--dev", "/dev", "--size", str(min(limits.disk, limits.memory)), "--tmpfs", "/dev/shm",
         "--remount-ro", "/dev",
@@ -187,7 +189,7 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
     layer = ["--overlay-src", "/box/uvcache", "--tmp-overlay", f"{JUDGE}/uv-cache"]
     uv_cache = ["--bind", "/box/uvcache", f"{JUDGE}/uv-cache"] if job.collecting else layer
     return [
-        bwrap(), *IDENTITY, *NAMESPACES, *CONTAINED,
+        "box", *IDENTITY, *NAMESPACES, *CONTAINED,
         # `restrict` needs them to forbid links and to empty the bounding set, and drops them.
         "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP",
         *system_arguments(), *command_arguments("/box/commands"), *(RESOLVER if spec.network == "full" else ()),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.bubblewrap.system_mounts import is_within, system_arguments
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.process import run
 
@@ -24,15 +24,6 @@ def bwrap() -> str:
     path = working_bwrap()
     assert path is not None, "unavailable_reason() comes first"
     return path
-
-
-def bwrap_files() -> list[Path]:
-    """The bundled binary and its libraries; the system's own is mounted with the system."""
-    binary = Path(bwrap())
-    if is_within(binary, ["/usr", "/bin", "/opt"]):
-        return []
-    package = binary.parent.parent
-    return [path for path in (package, package.with_name(package.name + ".libs")) if path.exists()]
 
 
 @functools.cache

@@ -14,12 +14,13 @@ from slop_code.execution.bubblewrap.box_arguments import (
     HOME,
     JUDGE,
     LAUNCHER,
+    NEW_ROOT,
     RESOLVER,
     TOOLS,
     WORKSPACE,
     set_environment,
 )
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap
 from slop_code.execution.bubblewrap.cgroups import group_parents
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
 from slop_code.execution.helper import helper_path
@@ -44,9 +45,10 @@ def template_arguments(
     (folder / "settings.json").write_text(template.settings)
     uv, uvx = uv_paths()
     both = (sys.base_prefix, prefix)
-    sources = [*bwrap_files(), uv, uvx, ETC_FILES, helper_path(), cache.root]
+    sources = [uv, uvx, ETC_FILES, helper_path(), cache.root]
     files = {**request.files, "settings.json": folder / "settings.json"}
     tests = ["--ro-bind", str(request.tests), f"{WORKSPACE}/{TESTS_DIR}"] if template.kind == "collected" else []
+    folders = ("/tmp", NEW_ROOT, "/slop/tmp", HOME, f"{WORKSPACE}/{REPORTS_DIR}")
     own = {"TMPDIR": "/slop/tmp", DESCRIPTOR_VARIABLE: str(descriptor)}
     environment = {"HOME": HOME, "UV_TOOL_DIR": "/slop/tmp/tools", **template.environment, **own}
     return [
@@ -57,7 +59,7 @@ def template_arguments(
         *[word for parent in group_parents() for word in ("--bind", str(parent), str(parent))],
         # The host's /proc lets `init` mount one of this box's own over it, which nested boxes need in their turn.
         "--proc", "/proc", "--bind", "/proc", ALL_PROC, "--dev", "/dev",
-        "--dir", "/tmp", "--dir", "/slop/tmp", "--dir", HOME, "--dir", f"{WORKSPACE}/{REPORTS_DIR}", *tests,
+        *[word for path in folders for word in ("--dir", path)], *tests,
         *[word for name, file in files.items() for word in ("--ro-bind", str(file), f"{JUDGE}/{name}")],
         "--overlay-src", str(cache.uv), "--tmp-overlay", f"{JUDGE}/uv-cache",
         "--ro-bind", str(uv), f"{TOOLS}/uv", "--ro-bind", str(uvx), f"{TOOLS}/uvx",

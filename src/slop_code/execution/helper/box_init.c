@@ -13,6 +13,7 @@
  *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
  *   --listen SOCKET             socket that launchers connect to
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
+ * The command of the subject's box and of the judge is a program, or the word `box` and the options of that mode.
  *   --judge-fd N                the judge inherits this descriptor of our caller, and nothing else does
  *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
  *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
@@ -40,6 +41,7 @@
 #define MAX_FOLDERS 16
 #define END_OF_INPUT 4
 #define LISTENER_FD 3
+#define OOM_SCORE "500" /* calls have 1000, and the spawner has 0 */
 
 static char *cgroups[MAX_CGROUPS], **sent_folders[MAX_FOLDERS];
 static int cgroup_count, folder_count, listener = -1, spawner = -1, is_ready, judge_fd = -1;
@@ -94,6 +96,7 @@ static pid_t start(char **words, int is_subject) {
             dup2(2, 1);
         }
     }
+    if (strcmp(words[0], "box") == 0) exit(run_box(words + 1, is_subject ? OOM_SCORE : NULL));
     execv(words[0], words);
     die("cannot run %s", words[0]);
 }

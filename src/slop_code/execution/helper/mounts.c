@@ -14,13 +14,20 @@
 /* Set-user-ID bits and devices have no effect in mounts that the boxes share. */
 #define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
 
-static void mount_overlay(char **words) {
+void mount_overlay(const char *layers, const char *target, unsigned long flags) {
     char options[16384];
-    int length = snprintf(options, sizeof options, "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", words[0], words[1], words[2]);
+    int length = snprintf(options, sizeof options, "%s,userxattr", layers);
     if (length >= (int)sizeof options) die("overlay options too long");
-    if (mount("overlay", words[3], "overlay", SAFE_FLAGS, options) == 0) return;
+    if (mount("overlay", target, "overlay", SAFE_FLAGS | flags, options) == 0) return;
     options[length - (int)strlen(",userxattr")] = 0; /* before Linux 5.11 there is no such option, and root needs none */
-    if (mount("overlay", words[3], "overlay", SAFE_FLAGS, options) != 0) die("cannot mount the overlay on %s", words[3]);
+    if (mount("overlay", target, "overlay", SAFE_FLAGS | flags, options) != 0) die("cannot mount the overlay on %s", target);
+}
+
+static void add_overlay(char **words) {
+    char layers[16384];
+    int length = snprintf(layers, sizeof layers, "lowerdir=%s,upperdir=%s,workdir=%s", words[0], words[1], words[2]);
+    if (length >= (int)sizeof layers) die("overlay options too long");
+    mount_overlay(layers, words[3], 0);
 }
 
 /* The kernel ignores MS_RDONLY while it binds: only the remount makes the folder read-only. */
@@ -72,7 +79,7 @@ static void name_tree(char **words) { add_tree(words[0], words[1]); }
 static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[0]), (gid_t)atol(words[1])); }
 
 static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
-    {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, mount_overlay}, {"--bind", 3, mount_bind},
+    {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, add_overlay}, {"--bind", 3, mount_bind},
     {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
     {"--command", 2, add_command}, {"--proc", 1, mount_proc},
 };

@@ -11,6 +11,17 @@ int join_cgroups_main(int argc, char **argv);
 
 /* mounts.c: takes a step of `init`; returns how many words after its name it used, or -1 for another step. */
 int mount_step(const char *name, char **words, int left);
+void mount_overlay(const char *layers, const char *target, unsigned long flags);
+
+/* box_mounts.c: `root_step_words` is -1 for what is no step. */
+int root_step_words(const char *name);
+void take_root_step(const char *name, char **words);
+void begin_root(void);
+void enter_root(void);
+
+/* box.c */
+int run_box(char **words, const char *oom_score);
+int box_main(int argc, char **argv);
 
 /* Tally of a copied tree. `checksum` differs between trees, and does not depend on the order of the walk. */
 struct tally { unsigned long long entries, bytes, checksum; };
