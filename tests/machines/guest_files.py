@@ -16,7 +16,11 @@ FILES = {
     "usr/share/initramfs-tools/modules.d/slop-code": "virtio_pci\nvirtio_blk\next4\n",
     "etc/modules-load.d/slop-code.conf": "overlay\nvirtio_net\n",
     "etc/hostname": "machine\n",
-    "etc/fstab": f"/dev/vda / ext4 rw 0 1\n/dev/vdb {HOME} ext4 rw 0 2\n",
+    "etc/fstab": "",
+    # An emulated machine takes its time.
+    "etc/systemd/system.conf.d/patience.conf": (
+        "[Manager]\nDefaultTimeoutStartSec=infinity\nDefaultDeviceTimeoutSec=infinity\n"
+    ),
     "etc/sudoers.d/tester": f"{USER} ALL=(ALL) NOPASSWD: ALL\n",
     f"var/lib/systemd/linger/{USER}": "",
     SETUP: f"""
@@ -42,6 +46,7 @@ StandardInput=null
 StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/console
+ExecStart=/bin/mount /dev/vdb {HOME}
 ExecStart=/usr/bin/python3 {HOME}/slop-code/tests/machines/guest.py
 
 [Install]

@@ -25,8 +25,9 @@ from slop_code.execution.bubblewrap.box_arguments import (
     outer_arguments,
     setup_arguments,
 )
-from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
+from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, bwrap_files, working_bwrap
 from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
+from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cache import Cache
@@ -86,12 +87,12 @@ class BubblewrapSandbox(HostSandbox):
     def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
         for name in ("layer", "work"):
             (job.scratch / name).mkdir()
-        return BubblewrapSetupBox(job, self.python.prefix)
+        return BubblewrapSetupBox(with_open_submission(job), self.python.prefix)
 
     def judge(self, job: JudgeJob) -> JudgeResult:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
-        limits = self.spec.limits
+        job, limits = with_open_submission(job), self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
         with (
             control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups,
@@ -100,7 +101,8 @@ class BubblewrapSandbox(HostSandbox):
             if template is None:
                 argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
                 request = job.request
-                done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+                command = open_paths(argv)
+                done = run(command, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
@@ -177,7 +179,8 @@ class BubblewrapSetupBox(HostSetupBox):
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        argv = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
+        box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
+        argv = open_paths(box, bwrap_files())
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]

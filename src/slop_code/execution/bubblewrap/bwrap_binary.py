@@ -10,6 +10,7 @@ from pathlib import Path
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
+from slop_code.execution.bubblewrap.closed_folders import open_paths
 from slop_code.execution.bubblewrap.system_mounts import is_within, system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.process import run
@@ -28,10 +29,13 @@ def bwrap() -> str:
 
 def bwrap_files() -> list[Path]:
     """The bundled binary and its libraries; the system's own is mounted with the system."""
-    binary = Path(bwrap())
+    return package_files(bwrap())
+
+
+def package_files(binary: str) -> list[Path]:
     if is_within(binary, ["/usr", "/bin", "/opt"]):
         return []
-    package = binary.parent.parent
+    package = Path(binary).parent.parent
     return [path for path in (package, package.with_name(package.name + ".libs")) if path.exists()]
 
 
@@ -77,7 +81,7 @@ def bwrap_error(path: str) -> str | None:
             path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *NAMESPACES, *CONTAINED,
             *system_arguments(),
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
-            "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "true",
+            "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "--", "true",
         ]  # fmt: skip
-        done = run(probe, env={"PATH": os.environ.get("PATH", "")}, log=Path(folder) / "log", timeout=PROBE_S)
+        done = run(open_paths(probe, package_files(path)), env={"PATH": os.environ.get("PATH", "")}, log=Path(folder) / "log", timeout=PROBE_S)
     return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"

@@ -49,6 +49,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"check-paths", check_paths_main},   /* root of a container without capabilities */
     {"count", count_main},               /* root of a container that may read everything */
     {"join-cgroups", join_cgroups_main}, /* the evaluator's user */
+    {"open-paths", open_paths_main},     /* the host's root */
     {"init", init_main},                 /* root of the outer box, or of the judge's container */
     {"restrict", restrict_main},         /* like `init`, until it has dropped its privileges */
 };
