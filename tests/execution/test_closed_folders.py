@@ -42,7 +42,18 @@ def closed(tmp_path):
 
 def in_box(arguments, *command):
     identity = ["--unshare-user", "--uid", "0", "--gid", "0"]
-    return [bwrap(), *identity, *NAMESPACES, *CONTAINED, *system_arguments(), "--proc", "/proc", *arguments, "--", *command]
+    return [
+        bwrap(),
+        *identity,
+        *NAMESPACES,
+        *CONTAINED,
+        *system_arguments(),
+        "--proc",
+        "/proc",
+        *arguments,
+        "--",
+        *command,
+    ]
 
 
 def test_a_box_gets_a_file_below_a_closed_folder(closed, need_bubblewrap):

@@ -89,9 +89,10 @@ def prepare() -> None:
         subprocess.run(words.split(), check=False, capture_output=True)
     Path("/etc/resolv.conf").unlink(missing_ok=True)
     Path("/etc/resolv.conf").write_text("nameserver 10.0.2.3\n")
-    subprocess.run(["mount", "--bind", HOME, OPEN], check=True)
-    # The folder itself stays closed below the user's home; this is the way of root alone.
-    OPEN.parent.chmod(0o755)
+    HOME.chmod(0o700)
+    for name in ("venv", "slop-code"):
+        (OPEN / name).mkdir(parents=True)
+        subprocess.run(["mount", "--bind", HOME / name, OPEN / name], check=True)
 
 
 def facts() -> str:

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from private_daemon import call, note
 from pristine import SETTINGS
+from private_daemon import call, note
 
 from machines.guest_files import HOME
 
