@@ -46,10 +46,11 @@ class Account:
     prefix: tuple[str, ...]
     """Words before a shell command."""
 
-    sudo: str = ""
+    before: str = ""
+    """Words before the command itself."""
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        words = [*self.prefix, "-c", f"cd {self.folder} && {self.sudo}{self._variables()} {command}"]
+        words = [*self.prefix, "-c", f"cd {self.folder} && {self.before}{self._variables()} {command}"]
         return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
@@ -61,7 +62,8 @@ class Account:
         return self.files / "slop-code"
 
     def _variables(self) -> str:
-        return shlex.join(["env", *(f"{name}={value}" for name, value in form["variables"].items())])
+        path = {"PATH": f"{self.files}/venv/bin:/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR": "/run/user/1000"}
+        return shlex.join(["env", *(f"{name}={value}" for name, value in {**form["variables"], **path}.items())])
 
     @property
     def python(self) -> str:
@@ -75,6 +77,10 @@ class Account:
 ROOT = Account("root", OPEN, ("bash",))
 USER = Account("user", HOME, ("su", "-", "tester"))
 SUDO = Account("sudo", HOME, ("su", "-", "tester"), "sudo ")
+SCOPE = Account(
+    "scope", HOME, ("su", "-", "tester"),
+    "XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --scope --quiet -p Delegate=yes ",
+)  # fmt: skip
 
 
 def tell(text: str) -> None:
@@ -130,8 +136,35 @@ def larder(account: Account) -> str:
     return f"{json.dumps(result['isolation'])}"
 
 
-def contract(account: Account) -> str:
-    tests = "tests/execution/test_sandbox.py -k bubblewrap"
+def hard_limits(account: Account) -> str:
+    """In a delegated group the kernel enforces the limits of an ordinary user's evaluation."""
+    isolation = larder(account)
+    if '"control_groups": true' not in isolation:
+        raise CheckError(isolation)
+    return isolation
+
+
+def shipped(account: Account) -> str:
+    """Where AppArmor forbids boxes, `doctor` says so, with the way out."""
+    done = account.run(f"{account.slop_code} doctor")
+    expect(done, 3)
+    if "slop-code doctor --apparmor-profile" not in done.stdout:
+        raise CheckError(output_of(done))
+    return done.stdout
+
+
+def profile(account: Account) -> str:
+    """The commands that `doctor` prints, as they are."""
+    printed = account.run(f"{account.slop_code} doctor --apparmor-profile")
+    expect(printed)
+    commands = [line.partition(" it: ")[2] for line in printed.stderr.splitlines() if " it: " in line]
+    for command in commands:
+        expect(account.run(f"sh -c {shlex.quote(command)}"))
+    return f"{len(commands)} commands; {doctor(account)}"
+
+
+def contract(account: Account, chosen: str = "bubblewrap") -> str:
+    tests = f"tests/execution/test_sandbox.py -k {shlex.quote(chosen)}"
     done = account.run(f"{account.python} -m pytest -q -p no:cacheprovider {tests}")
     expect(done)
     return done.stdout.splitlines()[-1]
@@ -179,17 +212,21 @@ def kill(account: Account) -> str:
 
 
 def checks() -> Iterator[tuple[str, Callable[[], str]]]:
-    short = form["short"]
-    yield "doctor as root", lambda: doctor(ROOT)
+    """The short set is for `make proof`."""
+    if RESTRICTED.exists() and RESTRICTED.read_text().strip() == "1":
+        yield "doctor as user, as shipped", lambda: shipped(USER)
+        yield "profile loaded by user", lambda: profile(USER)
     yield "doctor as user", lambda: doctor(USER)
     yield "doctor by sudo", lambda: doctor(SUDO)
-    if not short:
-        yield "larder as root", lambda: larder(ROOT)
     yield "larder by sudo", lambda: larder(SUDO)
     yield "larder as user", lambda: larder(USER)
+    yield "hard limits in a scope", lambda: hard_limits(SCOPE)
     yield "kill as user", lambda: kill(USER)
-    if short:
+    if form["short"]:
         return
+    yield "doctor as root", lambda: doctor(ROOT)
+    yield "larder as root", lambda: larder(ROOT)
+    yield "bombs in a scope", lambda: contract(SCOPE, "bubblewrap and limits")
     yield "contract as user", lambda: contract(USER)
     yield "contract as root", lambda: contract(ROOT)
     yield "attacks as user", lambda: attacks(USER)

@@ -6,6 +6,7 @@ import base64
 import contextlib
 import functools
 import json
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -123,6 +124,7 @@ class BubblewrapSandbox(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
+                **({"control_groups_of": "root" if os.geteuid() == 0 else "delegation"} if groups else {}),
                 "limits": limits.model_dump(mode="json", exclude={"cpus"}),
                 "judge": template.spec.kind if template else "cold",
                 **({"judge_reason": refused} if refused else {}),
