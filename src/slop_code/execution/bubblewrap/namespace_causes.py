@@ -16,6 +16,9 @@ SETTINGS = {
     "apparmor_restricts": "kernel/apparmor_restrict_unprivileged_userns",
 }
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
+BWRAP_ERROR = "bwrap: "
+"""How bwrap begins its errors, with exit status 1, which is also that of a pytest whose tests failed."""
+
 PROFILE_FILE = "/etc/apparmor.d/slop-code-bwrap"
 OTHERWISE = "use an environment of type docker, or isolation: none"
 
@@ -57,6 +60,11 @@ class Cause:
 
     def __str__(self) -> str:
         return f"{self.fact}; {self.advice}"
+
+
+def known_cause(error: str) -> Cause | None:
+    """The cause of an error of bwrap on this machine. A program that cannot be started says something else."""
+    return cause_of(MachineFacts.read()) if BWRAP_ERROR in error else None
 
 
 def cause_of(facts: MachineFacts) -> Cause | None:
