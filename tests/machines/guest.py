@@ -124,8 +124,8 @@ def expect(done: subprocess.CompletedProcess[str], status: int = 0) -> None:
 def doctor(account: Account) -> str:
     done = account.run(f"{account.slop_code} doctor")
     expect(done)
-    told = ("limits:", "both boxes:")
-    return "; ".join(line for line in done.stdout.splitlines() if any(word in line for word in told))
+    shown = ("limits:", "both boxes:")
+    return "; ".join(line for line in done.stdout.splitlines() if any(word in line for word in shown))
 
 
 def larder(account: Account) -> str:

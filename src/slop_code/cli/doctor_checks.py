@@ -79,7 +79,7 @@ def checks(engine: Engine) -> Iterator[Check]:
 
 def _engine(engine: Engine) -> Check:
     """Only environments of type docker need it."""
-    advice = "environments of type docker cannot be used; those of type local can"
+    advice = "environments of type docker cannot be used"
     try:
         answer = (
             ""

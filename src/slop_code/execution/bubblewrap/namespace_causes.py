@@ -54,7 +54,7 @@ def _setting(file: str) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class NamespaceCause:
     fact: str
     advice: str
 
@@ -62,29 +62,29 @@ class Cause:
         return f"{self.fact}; {self.advice}"
 
 
-def known_cause(error: str) -> Cause | None:
-    """The cause of an error of bwrap on this machine. A program that cannot be started says something else."""
-    return cause_of(MachineFacts.read()) if BWRAP_ERROR in error else None
+def known_cause(error: str) -> NamespaceCause | None:
+    """The cause of an error of bwrap on this machine; a program that cannot be started says something else."""
+    return cause_of(MachineFacts.read()) if error.startswith(BWRAP_ERROR) else None
 
 
-def cause_of(facts: MachineFacts) -> Cause | None:
+def cause_of(facts: MachineFacts) -> NamespaceCause | None:
     """The one that explains why no box can be made; None if none is known."""
     if "Microsoft" in facts.release:  # WSL 2 has a kernel of its own, which calls itself `microsoft`
-        return Cause("this is WSL 1, which has no namespaces", "convert it with `wsl --set-version <name> 2`")
+        return NamespaceCause("this is WSL 1, which has no namespaces", "convert it with `wsl --set-version <name> 2`")
     if _version(facts.release) < MIN_KERNEL:
-        return Cause(f"Linux {facts.release} is older than 5.11", OTHERWISE)
+        return NamespaceCause(f"Linux {facts.release} is older than 5.11", OTHERWISE)
     if facts.max_user_namespaces == 0:
         setting = "user.max_user_namespaces"
-        return Cause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=15000`")
+        return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=15000`")
     if facts.userns_clone == 0 and not facts.is_root:
         setting = "kernel.unprivileged_userns_clone"
-        return Cause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=1`")
+        return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=1`")
     if facts.in_container:
         filtered = "filters system calls (seccomp) and " if facts.has_seccomp_filter else ""
         fact = f"this is a container, which {filtered}allows no namespaces in it"
-        return Cause(fact, "start it with `--privileged`, or evaluate outside of it")
+        return NamespaceCause(fact, "start it with `--privileged`, or evaluate outside of it")
     if facts.apparmor_restricts == 1 and not facts.is_root:
-        return Cause(
+        return NamespaceCause(
             "kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor forbids user namespaces of programs without "
             "a profile",
             "allow them for slop-code's bubblewrap alone: `slop-code doctor --apparmor-profile` prints the profile and "
