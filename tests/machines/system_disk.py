@@ -47,8 +47,7 @@ def make_disk(target: Target, folder: Path, environment: Environment) -> None:
     for tool, package in (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs")):
         install(tool, package, environment)
     if not target.is_native:
-        # Its maintainer scripts run in emulation, for which the kernel of this machine starts QEMU.
-        install(QEMU_USER[target.processor], "qemu-user-static", environment)
+        prepare_emulation(target, environment)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="new-") as unfinished:
         root, result = Path(unfinished, "root"), Path(unfinished, "result")
@@ -61,6 +60,17 @@ def make_disk(target: Target, folder: Path, environment: Environment) -> None:
             shutil.copyfile(found[-1], result / file)
         call(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(result / "system.img"), SIZE], environment)
         result.rename(folder)
+
+
+def prepare_emulation(target: Target, environment: Environment) -> None:
+    """Maintainer scripts of another processor run in QEMU, if the kernel of this machine starts it for them."""
+    install(QEMU_USER[target.processor], "qemu-user-static binfmt-support", environment)
+    install("arch-test", "arch-test", environment)
+    try:
+        call(["arch-test", target.architecture], environment)
+    except UnavailableError:
+        steps = f"mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{target.processor}"
+        raise UnavailableError(f"this kernel starts no programs of {target.processor}; run `{steps}`") from None
 
 
 def unpack(target: Target, root: Path, folder: Path, environment: Environment) -> None:
