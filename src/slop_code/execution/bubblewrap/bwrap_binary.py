@@ -43,8 +43,9 @@ class Probe:
 
 
 def bwrap() -> str:
-    path = working_bwrap()
-    assert path is not None, "unavailable_reason() comes first"
+    """`unavailable_reason` comes first, but another evaluation may have probed again since."""
+    if (path := working_bwrap()) is None:
+        raise InfrastructureError("no bubblewrap works here any more; run `slop-code doctor`")
     return path
 
 
