@@ -112,13 +112,9 @@ def facts() -> str:
     )
 
 
-def output_of(done: subprocess.CompletedProcess[str]) -> str:
-    return (done.stdout + done.stderr)[-6000:]
-
-
 def expect(done: subprocess.CompletedProcess[str], status: int = 0) -> None:
     if done.returncode != status:
-        raise CheckError(f"exit status {done.returncode}, expected {status}\n{output_of(done)}")
+        raise CheckError(f"exit status {done.returncode}, expected {status}\n{(done.stdout + done.stderr)[-6000:]}")
 
 
 def doctor(account: Account) -> str:
@@ -133,7 +129,7 @@ def larder(account: Account) -> str:
     words = f"eval-snapshot {LARDER}/solutions/checkpoint_3 -p {LARDER} -c 3 -o {out}"
     expect(account.run(f"{account.slop_code} {words}"))
     result = json.loads(next(Path(out).rglob("evaluation.json")).read_text())
-    return f"{json.dumps(result['isolation'])}"
+    return json.dumps(result["isolation"])
 
 
 def hard_limits(account: Account) -> str:
@@ -149,7 +145,7 @@ def shipped(account: Account) -> str:
     done = account.run(f"{account.slop_code} doctor")
     expect(done, 3)
     if "slop-code doctor --apparmor-profile" not in done.stdout:
-        raise CheckError(output_of(done))
+        raise CheckError(done.stdout)
     return done.stdout
 
 
@@ -157,8 +153,8 @@ def profile(account: Account) -> str:
     """The commands that `doctor` prints, as they are."""
     printed = account.run(f"{account.slop_code} doctor --apparmor-profile")
     expect(printed)
-    commands = [line.partition(" it: ")[2] for line in printed.stderr.splitlines() if " it: " in line]
-    for command in commands:
+    commands = [line.partition(" it: ")[2] for line in printed.stderr.splitlines()]
+    for command in filter(None, commands):
         expect(account.run(f"sh -c {shlex.quote(command)}"))
     return f"{len(commands)} commands; {doctor(account)}"
 

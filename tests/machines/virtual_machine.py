@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 KVM = "/dev/kvm"
 KVM_FAILURES = ("KVM internal error", "failed to initialize kvm", "emulation failure")
+KVM_FIRST_LINE_S = 60.0
+"""Where it works, the first line comes after a second or two."""
+
 PACKAGES = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
 MACHINES = {"x86_64": ("q35", "ttyS0"), "aarch64": ("virt", "ttyAMA0")}
 EMULATED = {
@@ -41,7 +45,7 @@ def console_lines(target: Target, system: SystemDisk, product: Path, environment
     install(program, PACKAGES[target.processor], environment)
     if target.is_native and os.access(KVM, os.R_OK | os.W_OK):
         try:
-            yield from _boot([program, "-accel", "kvm", "-cpu", "host"], target, system, product)
+            yield from _boot([program, "-accel", "kvm", "-cpu", "host"], target, system, product, KVM_FIRST_LINE_S)
         except KvmError as error:
             note(f"{KVM} does not boot this guest ({error}): emulating its processor")
         else:
@@ -50,7 +54,10 @@ def console_lines(target: Target, system: SystemDisk, product: Path, environment
     yield from _boot(emulation, target, system, product)
 
 
-def _boot(command: list[str], target: Target, system: SystemDisk, product: Path) -> Iterator[str]:
+def _boot(
+    command: list[str], target: Target, system: SystemDisk, product: Path, first_line_s: float | None = None
+) -> Iterator[str]:
+    """`first_line_s`: KvmError if the console has nothing to show by then."""
     machine, terminal = MACHINES[target.processor]
     # A processor that is emulated on a busy machine is too slow for the kernel's check of timers.
     settings = "root=/dev/vda rw loglevel=4 no_timer_check panic=-1 net.ifnames=0 systemd.show_status=0"
@@ -70,6 +77,8 @@ def _boot(command: list[str], target: Target, system: SystemDisk, product: Path)
         stack.enter_context(guest)
         stack.callback(guest.kill)
         assert guest.stdout is not None
+        if not select.select([guest.stdout], [], [], first_line_s)[0]:
+            raise KvmError(f"nothing on its console after {first_line_s:g} s")
         for raw in guest.stdout:
             line = raw.decode(errors="replace").rstrip("\r\n")
             if failure := next((words for words in KVM_FAILURES if words in line), None):
