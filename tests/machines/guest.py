@@ -114,7 +114,9 @@ def facts() -> str:
 
 def expect(done: subprocess.CompletedProcess[str], status: int = 0) -> None:
     if done.returncode != status:
-        raise CheckError(f"exit status {done.returncode}, expected {status}\n{(done.stdout + done.stderr)[-6000:]}")
+        raise CheckError(
+            f"exit status {done.returncode}, expected {status}\n{done.stderr[-2000:]}{done.stdout[-6000:]}"
+        )
 
 
 def doctor(account: Account) -> str:
@@ -126,7 +128,7 @@ def doctor(account: Account) -> str:
 
 def larder(account: Account) -> str:
     out = f"/tmp/larder-{account.name}"
-    words = f"eval-snapshot {LARDER}/solutions/checkpoint_3 -p {LARDER} -c 3 -o {out}"
+    words = f"eval-snapshot {LARDER}/solutions/checkpoint_1 -p {LARDER} -c 1 -o {out}"
     expect(account.run(f"{account.slop_code} {words}"))
     result = json.loads(next(Path(out).rglob("evaluation.json")).read_text())
     return json.dumps(result["isolation"])
@@ -134,10 +136,9 @@ def larder(account: Account) -> str:
 
 def hard_limits(account: Account) -> str:
     """In a delegated group the kernel enforces the limits of an ordinary user's evaluation."""
-    isolation = larder(account)
-    if '"control_groups": true' not in isolation:
-        raise CheckError(isolation)
-    return isolation
+    if "limits: control groups" not in (limits := doctor(account)):
+        raise CheckError(limits)
+    return larder(account)
 
 
 def shipped(account: Account) -> str:
@@ -191,7 +192,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 def kill(account: Account) -> str:
     """An evaluator that is killed leaves no box, and the next one removes its control groups."""
-    words = f"eval-snapshot {LARDER}/solutions/checkpoint_3 -p {LARDER} -c 3 -o /tmp/killed-{account.name}"
+    words = f"eval-snapshot {LARDER}/solutions/checkpoint_1 -p {LARDER} -c 1 -o /tmp/killed-{account.name}"
     with account.start(f"{account.slop_code} {words}") as process:
         wait_until(lambda: bool(box_processes()), "no box was started")
         for entry in Path("/proc").glob("[0-9]*"):
