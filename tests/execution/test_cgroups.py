@@ -92,3 +92,14 @@ def test_a_group_that_was_delegated_to_somebody_else_is_not_used(tree):
     root, group = tree
     os.setxattr(group, DELEGATED, b"0")
     assert delegated_group(root, "0::/user.slice/run-1.scope\n") is None
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", ""])
+def test_the_systemd_of_a_user_is_asked_for_groups_that_it_does_not_mark(tree, answer, tmp_path, monkeypatch):
+    root, marked = tree
+    group = marked.rename(marked.with_name(f"asked-{answer}.scope"))
+    os.removexattr(group, DELEGATED)
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\n[ $1$6 = --user{group.name} ] && echo {answer}\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert delegated_group(root, f"0::/user.slice/{group.name}\n") == (group if answer == "yes" else None)

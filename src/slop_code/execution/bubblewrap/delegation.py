@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from typing import TYPE_CHECKING
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.process import capture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,9 +18,10 @@ LEAF = "slop-code.evaluators"
 """Group of the processes that were in the delegated group itself: a group whose groups have limits has no processes."""
 
 DELEGATED = "user.delegate"
-"""Attribute by which systemd marks the groups that it leaves to others. Those without it are its own, even where their
-files belong to this user."""
+"""Attribute by which the system's systemd marks the groups that it leaves to others. That of a user may not mark them,
+and is asked. All other groups are systemd's own, even where their files belong to this user."""
 
+QUESTION_S = 20
 MAX_MOVES = 100
 
 
@@ -32,11 +37,21 @@ def delegated_group(root: Path, own: str) -> Path | None:
 
 
 def _is_delegated(group: Path) -> bool:
-    try:
-        marked = os.getxattr(group, DELEGATED) == b"1"
-    except OSError:
+    if not all(os.access(group / name, os.W_OK) for name in ("", "cgroup.procs", "cgroup.subtree_control")):
         return False
-    return marked and all(os.access(group / name, os.W_OK) for name in ("", "cgroup.procs", "cgroup.subtree_control"))
+    with contextlib.suppress(OSError):
+        if os.getxattr(group, DELEGATED) == b"1":
+            return True
+    return _says_systemd(group.name)
+
+
+@functools.cache
+def _says_systemd(unit: str) -> bool:
+    question = ["systemctl", "--user", "show", "--property=Delegate", "--value", "--", unit]
+    try:
+        return capture(question, QUESTION_S).output.strip() == "yes"
+    except InfrastructureError:  # there is no systemd, or it does not answer
+        return False
 
 
 def leave_to_leaf(group: Path) -> None:
