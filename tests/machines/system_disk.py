@@ -86,4 +86,6 @@ def unpack(target: Target, root: Path, folder: Path, environment: Environment) -
         f'--customize-hook=chroot "$1" sh -e /{guest_files.SETUP}',
     ]  # fmt: skip
     components = {"debian": "main", "ubuntu": "main universe"}[target.distribution]
-    call(["mmdebstrap", *options, target.suite, str(root), f"deb {mirror} {target.suite} {components}"], environment)
+    # In a mount namespace, so that a build that is killed leaves no mounts behind.
+    private = ["unshare", "--mount", "--propagation=private", "mmdebstrap"]
+    call([*private, *options, target.suite, str(root), f"deb {mirror} {target.suite} {components}"], environment)
