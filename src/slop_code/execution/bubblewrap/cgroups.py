@@ -1,7 +1,7 @@
 """Control groups: hard limits of the kernel, above the limits that `slopbox serve` enforces everywhere.
 
-The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. As a rule only
-root may make control groups.
+The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. Root may make
+control groups anywhere, others in a group of version 2 that was delegated to them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.execution.bubblewrap.delegation import OWN_GROUP, delegated_group, leave_to_leaf
 from slop_code.execution.helper import helper_path
 from slop_code.execution.process import succeeds
 
@@ -67,12 +68,15 @@ def group_parents() -> list[Path]:
 
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
     """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
+    if (root / "cgroup.controllers").exists():
+        parent = root if os.geteuid() == 0 else delegated_group(root, Path(OWN_GROUP).read_text())
+        if parent is None:
+            return {}
+        have = (parent / "cgroup.controllers").read_text().split()
+        both = {"memory", "pids"} <= set(have) and os.access(parent / "cgroup.subtree_control", os.W_OK)
+        return {parent: {"memory": "memory.max", "processes": "pids.max"}} if both else {}
     if os.geteuid() != 0:
         return {}
-    if (root / "cgroup.controllers").exists():
-        have = (root / "cgroup.controllers").read_text().split()
-        both = {"memory", "pids"} <= set(have) and os.access(root / "cgroup.subtree_control", os.W_OK)
-        return {root: {"memory": "memory.max", "processes": "pids.max"}} if both else {}
     trees = {root / "memory": {"memory": "memory.limit_in_bytes"}, root / "pids": {"processes": "pids.max"}}
     return trees if all(os.access(tree / "cgroup.procs", os.W_OK) for tree in trees) else {}
 
@@ -80,6 +84,8 @@ def _parents(root: Path) -> dict[Path, dict[str, str]]:
 def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> None:
     control = group.parent / "cgroup.subtree_control"
     if control.exists():
+        if os.geteuid() != 0:
+            leave_to_leaf(group.parent)
         control.write_text("+memory +pids")
     for limit, file in files.items():
         (group / file).write_text(str(limits[limit]))

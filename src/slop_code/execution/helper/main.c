@@ -50,6 +50,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"count", count_main},               /* root of a container that may read everything */
     {"join-cgroups", join_cgroups_main}, /* the evaluator's user */
     {"box", box_main},                   /* root of the box of a template */
+    {"open-paths", open_paths_main},     /* the host's root */
     {"init", init_main},                 /* root of the outer box, or of the judge's container */
     {"restrict", restrict_main},         /* like `init`, until it has dropped its privileges */
 };

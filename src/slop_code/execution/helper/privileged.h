@@ -40,5 +40,6 @@ void pack(int out, const char *name, const char *source);
 void pack_end(int out, int status);
 
 int init_main(int argc, char **argv); /* box_init.c */
+int open_paths_main(int argc, char **argv); /* open_paths.c */
 
 #endif

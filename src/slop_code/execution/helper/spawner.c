@@ -35,6 +35,7 @@
 /* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
  * stack of megabytes, and runtimes reserve far more than they use. This only bounds what can be taken at a stroke. */
 #define MAPPED_FACTOR 4
+#define MAX_SPARE 4 /* processes between those that a bomb leaves and the limit */
 
 struct call {
     int fd; /* the launcher's connection */
@@ -225,6 +226,14 @@ static void read_launcher(struct call *call) {
     }
 }
 
+/* Whether calls that have ended left so many processes that the next call could hardly start any: what is left of a
+ * program that was refused more. The kernel refuses them to ordinary users before the watch sees an excess. */
+static int is_crowded(void) {
+    if (kill(-1, 0) != 0) return 0; /* nothing was left, as a rule */
+    rlim_t spare = limits.processes / 10 < MAX_SPARE ? limits.processes / 10 : MAX_SPARE;
+    return measure_living().processes + spare >= limits.processes;
+}
+
 /* Reaps children that have ended: those of calls, and orphans of the box. */
 static void collect_children(void) {
     int status;
@@ -232,7 +241,9 @@ static void collect_children(void) {
         for (int i = 0; i < call_count; i++)
             if (calls[i].pid == pid) {
                 int too_much = peak_exceeded(limits.memory);
-                end_call(&calls[i], too_much ? SIGKILL : status, too_much ? MEMORY_LIMIT : NO_LIMIT);
+                int too_many = !too_much && call_count == 1 && is_crowded();
+                end_call(&calls[i], too_much ? SIGKILL : status, too_much ? MEMORY_LIMIT : too_many ? PROCESS_LIMIT : NO_LIMIT);
+                if (too_many) end_all_processes(NO_LIMIT);
                 break;
             }
 }

@@ -36,6 +36,23 @@ signal.alarm(20)
 signal.pause()
 """
 
+LEFT = """
+import os, signal
+for _ in range(48):
+    if os.fork() == 0:
+        signal.alarm(20)
+        signal.pause()
+"""
+TEN = """
+import os, signal
+for _ in range(10):
+    if os.fork() == 0:
+        signal.pause()
+os.write(1, b"ten")
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.killpg(0, signal.SIGTERM)
+"""
+
 
 @pytest.fixture(autouse=True)
 def others_work_before_and_after(says):
@@ -67,6 +84,11 @@ def test_processes(call):
     done = call(PROCESSES)
     assert done.returncode != 0
     assert "more processes than its limit of 50" in done.stderr or "BlockingIOError" in done.stderr
+
+
+def test_the_next_call_has_room_after_one_that_left_as_many_processes_as_allowed(call, says):
+    call(LEFT)
+    assert says(TEN) == "ten"
 
 
 @pytest.mark.parametrize("chunk", [100, 5])

@@ -1,0 +1,102 @@
+"""Files of other users in closed folders, for an evaluator that is root: `sudo slop-code` in a home of mode 0700.
+
+A box maps one user of the host. Where that user is root, the box's root may do with root's own files what it likes,
+and with those of others only what their modes allow to everyone. So the evaluator's root opens the paths that bwrap
+mounts from closed folders before, in a mount namespace, and a submission with closed files is copied.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.bubblewrap.system_mounts import is_within
+from slop_code.execution.helper import helper_path
+from slop_code.execution.process import run
+from slop_code.execution.submission import walk_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from slop_code.execution.sandbox import JudgeJob, SetupJob
+
+    Job = TypeVar("Job", JudgeJob, SetupJob)
+
+SOURCES = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try", "--overlay-src")
+COPY = "opened"
+COPY_S = 600
+
+
+def open_paths(argv: Sequence[str], files: Iterable[Path] = ()) -> list[str]:
+    """The command of bwrap in a mount namespace in which its root reaches every source, and these files.
+
+    Without privileges a box reaches what the evaluator reaches, so there is nothing to open.
+    """
+    if os.geteuid() != 0:
+        return list(argv)
+    closed: dict[str, str] = {}
+    for source in [*_sources(argv), *map(str, files)]:
+        for path in (os.path.realpath(source), source):  # a link is gone when the folder that it is in is covered
+            if os.path.exists(path) and (folder := closed_folder(path)):
+                closed[path] = folder
+    if not closed:
+        return list(argv)
+    folders = [*dict.fromkeys(closed.values())]
+    outermost = [folder for folder in folders if not is_within(folder, [other for other in folders if other != folder])]
+    covers = [word for folder in outermost for word in ("--cover", folder)]
+    return [str(helper_path()), "open-paths", *covers, *closed, "--", *argv]
+
+
+def _sources(argv: Sequence[str]) -> Iterator[str]:
+    """The values of variables are skipped."""
+    words = iter(argv[: argv.index("--")])
+    for word in words:
+        if word == "--setenv":
+            next(words), next(words)
+        elif word in SOURCES:
+            yield next(words)
+
+
+def closed_folder(path: str) -> str | None:
+    """The first folder on the way to a path that root of a box cannot search."""
+    folders = reversed(Path(path).parents)
+    closed = (folder for folder in folders if not _allows(os.stat(folder), stat.S_IXOTH))
+    return next(map(os.path.realpath, closed), None)
+
+
+def _allows(info: os.stat_result, right: int) -> bool:
+    """`right`: as one of everyone. The owner root has all rights, if the group is root's, too."""
+    if info.st_uid == 0:
+        return info.st_gid == 0 or bool(info.st_mode & right << 6)
+    return bool(info.st_mode & (right << 3 if info.st_gid in (os.getegid(), *os.getgroups()) else right))
+
+
+def with_open_submission(job: Job) -> Job:
+    """The job with a copy of the submission, owned by root, if a box could not read all that the evaluator reads."""
+    if os.geteuid() != 0 or job.submission is None or _is_open(job.submission):
+        return job
+    target = job.scratch / COPY
+    target.mkdir(mode=0o700)
+    argv = ["cp", "-a", "--no-preserve=ownership", "--", f"{job.submission}/.", str(target)]
+    variables = {"PATH": os.environ.get("PATH", os.defpath)}
+    done = run(argv, env=variables, log=job.scratch / "copy.log", timeout=COPY_S)
+    if done.exit_code != 0:
+        raise InfrastructureError(f"{job.submission}: cannot copy it for the boxes: {done.output.strip()}")
+    return replace(job, submission=target)
+
+
+def _is_open(root: Path) -> bool:
+    """Links have no modes, and pipes and sockets no content."""
+    if not _is_readable(os.stat(root)):
+        return False
+    return all(_is_readable(entry.info) for entry in walk_tree(root))
+
+
+def _is_readable(info: os.stat_result) -> bool:
+    if stat.S_ISDIR(info.st_mode):
+        return _allows(info, stat.S_IROTH) and _allows(info, stat.S_IXOTH)
+    return not stat.S_ISREG(info.st_mode) or _allows(info, stat.S_IROTH)

@@ -1,0 +1,109 @@
+"""Known causes for which a machine lets nobody make boxes, each with one advice."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+MIN_KERNEL = (5, 11)
+"""The first with overlay mounts in user namespaces."""
+
+SETTINGS = {
+    "max_user_namespaces": "user/max_user_namespaces",
+    "userns_clone": "kernel/unprivileged_userns_clone",
+    "apparmor_restricts": "kernel/apparmor_restrict_unprivileged_userns",
+}
+CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
+BWRAP_ERROR = "bwrap: "
+"""How bwrap begins its errors, with exit status 1, which is also that of a pytest whose tests failed."""
+
+PROFILE_FILE = "/etc/apparmor.d/slop-code-bwrap"
+OTHERWISE = "use an environment of type docker, or isolation: none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineFacts:
+    """Settings of a machine; None where it has no such setting."""
+
+    release: str = "6.1.0"
+    is_root: bool = False
+    max_user_namespaces: int | None = None
+    userns_clone: int | None = None
+    apparmor_restricts: int | None = None
+    in_container: bool = False
+    has_seccomp_filter: bool = False
+
+    @classmethod
+    def read(cls) -> MachineFacts:
+        return cls(
+            release=os.uname().release,
+            is_root=os.geteuid() == 0,
+            in_container=any(map(os.path.exists, CONTAINER_FILES)) or "container" in os.environ,
+            has_seccomp_filter="\nSeccomp:\t2" in Path("/proc/self/status").read_text(),
+            **{name: _setting(file) for name, file in SETTINGS.items()},
+        )
+
+
+def _setting(file: str) -> int | None:
+    try:
+        return int(Path("/proc/sys", file).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCause:
+    fact: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.fact}; {self.advice}"
+
+
+def known_cause(error: str) -> NamespaceCause | None:
+    """The cause of an error of bwrap on this machine; a program that cannot be started says something else."""
+    return cause_of(MachineFacts.read()) if error.startswith(BWRAP_ERROR) else None
+
+
+def cause_of(facts: MachineFacts) -> NamespaceCause | None:
+    """The one that explains why no box can be made; None if none is known."""
+    if "Microsoft" in facts.release:  # WSL 2 has a kernel of its own, which calls itself `microsoft`
+        return NamespaceCause("this is WSL 1, which has no namespaces", "convert it with `wsl --set-version <name> 2`")
+    if _version(facts.release) < MIN_KERNEL:
+        return NamespaceCause(f"Linux {facts.release} is older than 5.11", OTHERWISE)
+    if facts.max_user_namespaces == 0:
+        setting = "user.max_user_namespaces"
+        return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=15000`")
+    if facts.userns_clone == 0 and not facts.is_root:
+        setting = "kernel.unprivileged_userns_clone"
+        return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=1`")
+    if facts.in_container:
+        filtered = "filters system calls (seccomp) and " if facts.has_seccomp_filter else ""
+        fact = f"this is a container, which {filtered}allows no namespaces in it"
+        return NamespaceCause(fact, "start it with `--privileged`, or evaluate outside of it")
+    if facts.apparmor_restricts == 1 and not facts.is_root:
+        return NamespaceCause(
+            "kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor forbids user namespaces of programs without "
+            "a profile",
+            "allow them for slop-code's bubblewrap alone: `slop-code doctor --apparmor-profile` prints the profile and "
+            "the commands that load it",
+        )
+    return None
+
+
+def _version(release: str) -> tuple[int, int]:
+    match = re.match(r"(\d+)\.(\d+)", release)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def apparmor_profile(binary: str) -> str:
+    """A profile that lets this one program make user namespaces, and forbids it nothing."""
+    return f"""abi <abi/4.0>,
+include <tunables/global>
+
+profile slop-code-bwrap {binary} flags=(unconfined) {{
+  userns,
+}}
+"""

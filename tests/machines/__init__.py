@@ -1,0 +1,1 @@
+"""Virtual machines in which the product is tried on other systems: `make vm TARGET=...`."""

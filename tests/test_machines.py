@@ -1,0 +1,72 @@
+"""The virtual machines of `make vm`, without booting one."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def package(monkeypatch):
+    """The scripts of `tests` import each other by their names."""
+    monkeypatch.syspath_prepend(HERE)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "used", "mirror"),
+    [
+        ("debian", ["http://mirror.test/debian/"], "http://mirror.test/debian"),
+        ("ubuntu", ["http://mirror.test/debian-security", "http://mirror.test/debian"], "http://mirror.test/ubuntu"),
+        ("debian", ["https://mirror.test/pub/ubuntu"], "https://mirror.test/pub/debian"),
+    ],
+)
+def test_the_mirror_is_the_hosts_or_the_folder_beside_it(distribution, used, mirror):
+    from machines.mirrors import choose_mirror
+
+    assert choose_mirror(distribution, used) == mirror
+
+
+def test_without_a_mirror_the_error_names_the_variable_that_sets_one():
+    from machines.mirrors import MIRROR_VARIABLE, choose_mirror
+    from private_daemon import UnavailableError
+
+    with pytest.raises(UnavailableError, match=MIRROR_VARIABLE):
+        choose_mirror("ubuntu", ["http://mirror.test/other"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (["boot", "VM| ok doctor (1 s)", "VM| end 0"], 0),
+        (["VM| FAILED doctor (1 s)", "VM| end 1"], 1),
+        (["boot", "VM| ok doctor (1 s)"], 3),
+        (["boot", "kernel panic"], 3),
+        ([], 3),
+    ],
+)
+def test_only_a_machine_that_says_that_nothing_failed_passes(lines, status, capsys):
+    from machines.__main__ import follow
+
+    log = io.StringIO()
+    log.name = "log"
+    assert follow(lines, log, 0.0) == status
+    assert len(log.getvalue().splitlines()) == len(lines)
+
+
+def test_paths_of_the_host_mean_nothing_in_the_guest():
+    from machines.product_disk import guest_variables
+
+    given = {"PIP_INDEX_URL": "https://index.test/simple", "PIP_CERT": "/etc/cert", "UV_INDEX": "file:///srv/index"}
+    assert guest_variables(given).keys() == {"PIP_INDEX_URL", "SSL_CERT_FILE"}
+
+
+def test_every_target_of_the_documentation_can_be_chosen():
+    from machines.targets import TARGETS
+
+    text = (HERE.parent / "CONTRIBUTING.md").read_text()
+    assert set(re.findall(r"`((?:debian|ubuntu)[\d.]+-\w+)`", text)) == set(TARGETS)
