@@ -79,7 +79,6 @@ long: install $(VENV)/.test
 # What is committed, in a system that has nothing but the packages of the README.
 proof:
 	$(PYTHON) tests/pristine.py "make demo" "make test" "make long"
-	$(MAKE) --no-print-directory vm SHORT=1
 
 # A machine of another system, from packages of the mirrors that the host's apt uses.
 TARGET ?= debian13-x86_64

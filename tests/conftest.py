@@ -318,14 +318,14 @@ def make_submission(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Mappi
     return lambda files: write_files(tmp_path_factory.mktemp("submission"), files)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def templates() -> Iterator[TemplatePool]:
-    """Judge templates for all evaluations of a process of these tests, as an evaluator has them."""
+    """Judge templates for the evaluations of a module, as an evaluator has them; others look for what is left over."""
     with TemplatePool() as pool:
         yield pool
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def evaluate(
     cache: Cache,
     templates: TemplatePool,

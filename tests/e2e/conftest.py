@@ -162,7 +162,7 @@ def most_at_a_time(outputs: Iterable[Path]) -> int:
     return most
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def warmed(evaluate: Callable[..., CorrectnessResults], make_submission: Callable[..., Path]) -> None:
     """What is done once for the problem is done."""
     problem = ProblemConfig.from_yaml(PROBLEMS / "sums")

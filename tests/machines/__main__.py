@@ -62,6 +62,6 @@ def follow(lines: Iterable[str], log: TextIO, begin: float) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make vm", description=__doc__)
     parser.add_argument("target", choices=sorted(TARGETS))
-    parser.add_argument("--short", action="store_true", help="the short set of checks, for make proof")
+    parser.add_argument("--short", action="store_true", help="only `doctor`, as several users")
     parser.add_argument("--only", default="", metavar="WORDS", help="checks with one of these words in their names")
     sys.exit(main(parser.parse_args()))
