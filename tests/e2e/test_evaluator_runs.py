@@ -250,6 +250,15 @@ def test_ctrl_c_ends_the_evaluation_and_cleans_up(make_problem, environment_spec
     assert sessions(cache) == before
 
 
+MAX_ROUNDS = 3
+"""A module that is loaded late, for a machine that is busy, say, counts once; what evaluations leave counts each time."""
+
+
+def allocated_blocks():
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
 @pytest.mark.parametrize(("warm", "more"), [(8, 4), *in_proof((50, 150))])
 def test_many_evaluations_leave_nothing_that_grows(evaluator, problem, cache, make_submission, warm, more):
     """Counts, not times: descriptors, threads, objects in memory, sessions; processes at the end."""
@@ -261,19 +270,17 @@ def test_many_evaluations_leave_nothing_that_grows(evaluator, problem, cache, ma
         for outcome in evaluator.map(requests):
             assert (outcome.results is None) == (outcome.index % len(sources) == 3)
             assert outcome.results is None or not outcome.results.infrastructure_failure
-        del outcome
-        gc.collect()
         return {
             "descriptors": len(os.listdir("/proc/self/fd")),
             "threads": threading.active_count(),
             "sessions": len(sessions(cache)),
-            "blocks": sys.getallocatedblocks(),
         }
 
-    before = run(warm)
-    after = run(more)
-    growth = after.pop("blocks") - before.pop("blocks")
-    assert after == before
-    assert growth < 2_000 + 10 * more, "an evaluation leaves thousands of blocks if its result is kept"
+    before, growth = run(warm), []
+    while len(growth) < MAX_ROUNDS and not (growth and growth[-1] < 2_000 + 10 * more):
+        blocks = allocated_blocks()
+        assert run(more) == before
+        growth.append(allocated_blocks() - blocks)
+    assert min(growth) < 2_000 + 10 * more, "an evaluation leaves thousands of blocks if its result is kept"
     evaluator.close()
     assert [pid for pid in processes_in(cache.root) if not ends(pid, DEADLINE_S)] == []

@@ -164,6 +164,16 @@ def test_the_submission_runs_on_the_python_that_is_asked_for(
     assert warning in results.warnings
 
 
+def test_judges_that_are_forked_open_boxes_with_either_interpreter(
+    evaluate, make_problem, make_submission, other_python
+):
+    problem = make_problem({"test_checkpoint_1.py": "def test_it(run):\n    assert run().stdout\n"})
+    submission, wanted = make_submission({"main.py": PRINTS}), ".".join(other_python.split(".")[:2])
+    judged = [evaluate(problem, submission, environment=keys) for keys in ({}, {}, {"python": wanted}) * 2]
+    assert [test.status for results in judged for test in results.tests] == ["passed"] * 6
+    assert [results.isolation["judge"] for results in judged[-2:]] == ["collected"] * 2
+
+
 @pytest.mark.proof
 def test_a_box_shows_no_other_interpreter(evaluate, make_problem, make_submission, other_python):
     """Where interpreters lie side by side, as with pyenv, the submission sees its own only."""

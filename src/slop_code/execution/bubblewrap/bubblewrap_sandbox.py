@@ -135,7 +135,8 @@ class BubblewrapSandbox(HostSandbox):
         warm, reasons = job.request.warm, []
         with contextlib.ExitStack() as stack:
             template = None
-            for spec in warm.specs if warm and self.spec.network == "none" else ():
+            for named in warm.specs if warm and self.spec.network == "none" else ():
+                spec = replace(named, key=f"{named.key} {self.python.prefix}")  # its box has the interpreter's folder
                 argv = functools.partial(template_arguments, spec, job.request, self.cache, self.python.prefix)
                 ready = stack.enter_context(warm.pool.use(spec, self.cache, argv, warm.check)) if warm else None
                 if isinstance(ready, JudgeTemplate):
