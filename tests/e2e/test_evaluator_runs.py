@@ -251,7 +251,7 @@ def test_ctrl_c_ends_the_evaluation_and_cleans_up(make_problem, environment_spec
 
 
 MAX_ROUNDS = 3
-"""A module that is loaded late, for a machine that is busy, say, counts once; what evaluations leave counts each time."""
+"""A module that is loaded late, as on a busy machine, counts once; what evaluations leave counts each time."""
 
 
 def allocated_blocks():
