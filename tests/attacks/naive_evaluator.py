@@ -38,6 +38,7 @@ def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
     path = f"{workspace}{os.pathsep}{folder.parent / 'kept'}"
     (folder / "tmp").mkdir()
     env = {**os.environ, "PYTEST_ADDOPTS": "", TAG: tag, "PYTHONPATH": path, "TMPDIR": str(folder / "tmp")}
+    env.pop("PYTEST_DEBUG_TEMPROOT", None)  # pytest would prefer it to TMPDIR
     env |= variables_of(workspace)
     done = subprocess.run(argv, cwd=workspace, env=env, capture_output=True, timeout=LIMIT_S - 10)
     terminal = done.stdout.decode(errors="replace")
