@@ -71,7 +71,7 @@ def test_a_slow_probe_is_no_missing_program(machine, monkeypatch):
 
 
 def test_doctor_does_not_contradict_itself(machine, monkeypatch, tmp_path):
-    """What it says about a binary, and whether that binary is used, come from one probe."""
+    """One probe decides both the line of a binary and whether that binary is used."""
     machine("refuses")
     results = {check.name: check for check in checks(Engine(str(tmp_path / "no-engine")))}
     assert not results["bubblewrap"].ok

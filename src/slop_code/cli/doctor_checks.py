@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from slop_code.execution.docker.engine import Engine
 
 UNKNOWN_CAUSE = "without it there is no isolation here: use an environment of type docker, or isolation: none"
-DELEGATED = "`systemd-run --user --scope -p Delegate=yes slop-code ...`"
+IN_SCOPE = "`systemd-run --user --scope -p Delegate=yes slop-code ...`"
 ENGINE_S = 20.0
 LOCAL = ("local",)
 DOCKER = ("docker",)
@@ -71,7 +71,7 @@ def checks(engine: Engine) -> Iterator[Check]:
         True,
         "control groups"
         if control_groups_available()
-        else f"resource limits and a watch (hard limits on the memory of a whole submission need {DELEGATED} or root)",
+        else f"resource limits and a watch (hard limits on the memory of a whole submission need {IN_SCOPE} or root)",
     )
     yield _engine(engine)
     yield _located("cache", _cache_folder, "not writable", ALL_TYPES)

@@ -26,7 +26,7 @@ CHANGED_INPUTS = {
 
 
 def changed_input(stored: Digests, current: Digests) -> str | None:
-    """Which input is no longer that of a stored result; None where all are the same.
+    """The first input that is no longer that of a stored result, in words; None where all are the same.
 
     An input whose digest is not known now, such as an image that is not on this machine, is not known to differ.
     """

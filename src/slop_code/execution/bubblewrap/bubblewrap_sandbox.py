@@ -226,7 +226,7 @@ def _check_machine() -> None:
 
 
 def boxes_probe(spec: EnvironmentSpec) -> Probe:
-    """What becomes of a pair of boxes with nothing in them."""
+    """Opens a pair of boxes with nothing in them."""
     with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
         empty = {
             name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "tools", "scratch", "uv")

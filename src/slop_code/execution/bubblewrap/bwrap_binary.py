@@ -25,7 +25,7 @@ PROBE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What became of a box that a binary was to make."""
+    """Outcome of a trial: a binary was to make one box."""
 
     error: str | None = None
     slow: bool = False

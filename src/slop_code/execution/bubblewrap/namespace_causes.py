@@ -17,7 +17,7 @@ SETTINGS = {
 }
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
 BWRAP_ERROR = "bwrap: "
-"""How bwrap begins its errors, with exit status 1, which is also that of a pytest whose tests failed."""
+"""Prefix of bwrap's errors. Its exit status is 1 then, which is also that of a pytest whose tests failed."""
 
 PROFILE_FILE = "/etc/apparmor.d/slop-code-bwrap"
 OTHERWISE = "use an environment of type docker, or isolation: none"
