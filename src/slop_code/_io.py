@@ -129,8 +129,8 @@ def keep_ends(path: Path, limit: int) -> None:
         stream.truncate()
 
 
-_WRITE_ERRORS = (OSError, ValueError, RuntimeError)
-"""The reader is gone or the disk full; the stream is closed; a signal handler wrote during another write."""
+_WRITE_ERRORS = (OSError, ValueError)
+"""The reader is gone or the disk full; the stream is closed."""
 
 
 class BestEffortStream:

@@ -1,12 +1,14 @@
 """Signals during an evaluation: it is cancelled where it waits, and nothing is raised anywhere else."""
 
+import io
 import os
 import signal
 
 import pytest
 
-from slop_code.cli.signals import cancelled_by_signals
+from slop_code.cli.signals import cancelled_by_signals, interrupts
 from slop_code.execution.cancellation import wait_for
+from slop_code.runs.run_control import RunControl
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -45,3 +47,29 @@ def test_a_hang_up_that_is_ignored_stays_ignored():
             assert not wait_for(None, 0)
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+class InterruptedFile(io.RawIOBase):
+    """Ctrl-C during its first write."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = b""
+
+    def writable(self):
+        return True
+
+    def write(self, block):
+        first, self.written = not self.written, self.written + bytes(block)
+        if first:
+            signal.raise_signal(signal.SIGINT)
+        return len(block)
+
+
+def test_a_message_about_a_ctrl_c_during_a_write_is_not_lost():
+    raw = InterruptedFile()
+    stream, control = io.TextIOWrapper(io.BufferedWriter(raw)), RunControl()
+    with interrupts(control, lambda: print("stopping", file=stream, flush=True)):
+        print("[1/3] PASSED", file=stream, flush=True)
+    assert raw.written.splitlines() == [b"[1/3] PASSED", b"stopping"]
+    assert control.finishing

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
@@ -43,8 +45,14 @@ def cancelled_by_signals() -> Iterator[None]:
 def interrupts(control: RunControl, stopping: Callable[[], None]) -> Iterator[None]:
     """The first Ctrl-C lets running jobs finish. The second, SIGTERM and a closed terminal (SIGHUP) stop them now.
 
-    The handlers raise nothing, so that the scheduler always knows its running jobs.
+    The handlers raise nothing, so that the scheduler always knows its running jobs. A thread calls `stopping`: a
+    handler may run during a write, and what it writes itself is lost then.
     """
+    announcements: SimpleQueue[bool] = SimpleQueue()  # a handler may put into it
+
+    def announce() -> None:
+        if announcements.get():
+            stopping()
 
     def interrupt(_number: int, _frame: object) -> None:
         if control.finishing:
@@ -52,13 +60,19 @@ def interrupts(control: RunControl, stopping: Callable[[], None]) -> Iterator[No
             signal.signal(signal.SIGINT, signal.default_int_handler)
         else:
             control.finish()
-            stopping()
+            announcements.put(True)
 
     def stop(_number: int, _frame: object) -> None:
         control.stop()
 
-    with _handlers({signal.SIGINT: interrupt, signal.SIGTERM: stop, signal.SIGHUP: stop}):
-        yield
+    thread = threading.Thread(target=announce, name="announce-stop", daemon=True)
+    thread.start()
+    try:
+        with _handlers({signal.SIGINT: interrupt, signal.SIGTERM: stop, signal.SIGHUP: stop}):
+            yield
+    finally:
+        announcements.put(False)
+        thread.join()
 
 
 @contextlib.contextmanager

@@ -114,7 +114,7 @@ class RunProgress:
         self._tracker.tests_done(event)
 
     def stopping(self) -> None:
-        """Safe to call from a signal handler."""
+        """Any thread may call this, but no signal handler."""
         self._tracker.stopping = True
         running = len(self._tracker.running)
         self._print(f"stopping: finishing {running} that run; Ctrl-C again stops now", "bold yellow")
