@@ -12,7 +12,7 @@ WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
 
-.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak audit licences lock schema release vm install clean
+.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak kills audit licences lock schema release vm install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -29,6 +29,7 @@ help:
 	@echo "make lock    pin the test tools, scb-check, the development tools and what tests need anew"
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
+	@echo "make kills   SECONDS=3600: evaluate in a running evaluator while its processes are killed at random"
 	@echo "make audit   check pinned dependencies for known vulnerabilities"
 	@echo "make licences   write the list of licences anew"
 	@echo "make release build wheels and sdist into dist/, with their checksums"
@@ -158,6 +159,10 @@ TIMES ?= 50
 CASES ?= small
 soak: install $(VENV)/.test
 	$(WITH_DOCKER) $(BIN)/python -m tests.stability.soak --times $(TIMES) --cases $(CASES)
+
+SECONDS ?= 3600
+kills: install $(VENV)/.test
+	$(BIN)/python -m tests.stability.kills --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # The script ends with 3 where the advisories could not be asked for.
 audit: install $(VENV)/.test

@@ -13,7 +13,7 @@ from benchmarks.bare import Bare, bare_venv, prepared_venv
 from benchmarks.measuring import BenchError, in_turns, run
 from benchmarks.setting import SALTS
 from benchmarks.table import Part, rows
-from benchmarks.tiny import example
+from benchmarks.tiny import example, parallel_copy
 from slop_code import Evaluator
 from slop_code.evaluation import CheckpointConfig, CorrectnessResults, ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from benchmarks.setting import Bench
 
 TITLE = "one checkpoint of larder, in a running evaluator"
+PARALLEL = "warm: bubblewrap, with `parallel: auto`"
 COLD = "cold: bare pytest, its environment made first"
 
 
@@ -54,6 +55,10 @@ def warm(bench: Bench, problem: ProblemConfig, bare: Bare) -> dict[str, list[flo
             evaluator = stack.enter_context(Evaluator(1, bench.environment(name)))
             actions[f"warm: {name}"] = functools.partial(evaluate_warm, evaluator, problem)
         actions["warm: bubblewrap, as `slop-code eval-snapshot`"] = functools.partial(command, bench, problem)
+        parallel = parallel_copy(bench, problem)
+        evaluator = stack.enter_context(Evaluator(1, bench.environment("bubblewrap")))
+        actions[PARALLEL] = functools.partial(evaluate_warm, evaluator, parallel)
+        actions[f"{PARALLEL}, as `slop-code eval-snapshot`"] = functools.partial(command, bench, parallel)
         return in_turns(actions, bench.size(5, 1, 1), warm=bench.size(2, 2, 0))
 
 

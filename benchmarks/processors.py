@@ -12,11 +12,9 @@ from benchmarks.bare import Bare, bare_venv, prepared_venv
 from benchmarks.measuring import BenchError, clean_environment, in_turns, run
 from benchmarks.setting import ROOT
 from benchmarks.table import Part, Row, rows
-from benchmarks.tiny import write_problem, write_submission
+from benchmarks.tiny import proven, write_problem, write_submission
 from benchmarks.whole_runs import MANY, check
 from slop_code import Evaluator
-from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
-from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
@@ -58,13 +56,8 @@ def measure(bench: Bench) -> Part:
 
 
 def proven_problem(bench: Bench, count: int) -> ProblemConfig:
-    """With the proof that `problems check` would write."""
     tests = {"test_checkpoint_1.py": MANY.format(count=count)}
-    problem = write_problem(bench.folder("processors") / "problem", tests, parallel="auto")
-    inputs = inputs_of(problem, problem.checkpoint(1))
-    digest = proof_digest(inputs.tests_digest, inputs.config_digest, problem.unit)
-    ParallelProofs(checkpoints={"checkpoint_1": digest}).save(proofs_path(problem))
-    return problem
+    return proven(write_problem(bench.folder("processors") / "problem", tests, parallel="auto"))
 
 
 def evaluate(evaluator: Evaluator, problem: ProblemConfig, submission: Path, count: int, number: int | None) -> None:

@@ -9,6 +9,8 @@ import yaml
 
 from benchmarks.setting import EXAMPLES, ROOT, SALTS
 from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
+from slop_code.evaluation.problem.problem_contents import inputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,6 +67,25 @@ def example(bench: Bench) -> ProblemConfig:
     problem = write_problem(bench.folder("example") / "tiny", {"test_checkpoint_1.py": TINY})
     write_submission(problem.path / "solutions/checkpoint_1")
     return problem
+
+
+def proven(problem: ProblemConfig) -> ProblemConfig:
+    """With the proof that `problems check` writes for tests that may run in parallel."""
+    digests = {}
+    for name, checkpoint in problem.checkpoints.items():
+        inputs = inputs_of(problem, checkpoint)
+        digests[name] = proof_digest(inputs.tests_digest, inputs.config_digest, problem.unit)
+    ParallelProofs(checkpoints=digests).save(proofs_path(problem))
+    return problem
+
+
+def parallel_copy(bench: Bench, problem: ProblemConfig) -> ProblemConfig:
+    """The problem with `parallel: auto` and its proof."""
+    folder = bench.folder("parallel") / problem.name
+    shutil.copytree(problem.path, folder)
+    with (folder / "config.yaml").open("a") as config:
+        config.write("parallel: auto\n")
+    return proven(ProblemConfig.from_yaml(folder))
 
 
 def solved_run(folder: Path, problem: ProblemConfig) -> Path:
