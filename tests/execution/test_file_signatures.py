@@ -159,9 +159,8 @@ def test_a_later_value_replaces_an_earlier_one(tmp_path, settled):
     assert cache.get("key") == "late"
 
 
-def test_the_values_used_longest_ago_are_dropped(tmp_path, settled, monkeypatch):
-    monkeypatch.setattr(file_signatures, "MAX_SIGNATURES", 2)
-    cache = SignatureCache[str]()
+def test_the_values_used_longest_ago_are_dropped(tmp_path, settled):
+    cache = SignatureCache[str](max_signatures=2)
     for name in ("a", "b"):
         (tmp_path / name).touch()
         cache.put(name, {str(tmp_path / name): signature_of(os.lstat(tmp_path / name))}, name)
@@ -183,3 +182,59 @@ def test_the_digests_of_a_set_of_files_follow_each_of_them(settled, tmp_path):
     (tmp_path / "a").unlink()
     with pytest.raises(FileNotFoundError):
         file_digests(names)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("one")
+    return path
+
+
+def test_an_unchanged_file_is_loaded_once(file, settled):
+    cache = SignatureCache()
+    values = [cache.load(file, lambda: [file.read_text()]) for _ in range(3)]
+    assert values[0] == ["one"]
+    assert values[0] is values[1] is values[2]
+
+
+def replace(file, text):
+    file.with_name("new").write_text(text)
+    file.with_name("new").rename(file)
+
+
+@pytest.mark.parametrize("change", [lambda file, text: file.write_text(text), replace, write_with_its_times])
+def test_a_changed_file_is_loaded_again(tmp_path, file, settled, change):
+    cache = SignatureCache()
+    assert cache.load(file, file.read_text) == "one"
+    next_tick(tmp_path)
+    change(file, "two")
+    assert cache.load(file, file.read_text) == "two"
+
+
+def test_a_file_that_is_gone_is_not_taken_from_memory(file, settled):
+    cache = SignatureCache()
+    cache.load(file, file.read_text)
+    file.unlink()
+    with pytest.raises(FileNotFoundError):
+        cache.load(file, file.read_text)
+
+
+def test_a_file_that_changes_while_it_is_loaded_is_loaded_again(tmp_path, file, settled):
+    cache = SignatureCache()
+
+    def read():
+        text = file.read_text()
+        next_tick(tmp_path)
+        file.write_text("two")
+        return text
+
+    assert cache.load(file, read) == "one"
+    assert cache.load(file, file.read_text) == "two"
+
+
+def test_a_file_that_was_just_written_is_loaded_again(file):
+    """The next change may leave the same time."""
+    cache = SignatureCache()
+    os.utime(file, ns=(10**18, 10**18))  # the time of the last change of its attributes is still now
+    assert cache.load(file, object) is not cache.load(file, object)

@@ -10,6 +10,7 @@ from slop_code._io import digest_of
 from slop_code._version import __version__
 from slop_code.evaluation.command import imported_template_command
 from slop_code.evaluation.infrastructure import check_cache_entries
+from slop_code.evaluation.judge.fork_server import OWN_SETTINGS
 from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_digests
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.staging import Staged
     from slop_code.execution.sandbox import JudgeRequest
     from slop_code.execution.templates import TemplatePool
-
-OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
-"""Settings of the judge that each evaluation has for itself."""
 
 OWN_VARIABLES = (SETTINGS_VARIABLE, "HOME", "UV_TOOL_DIR")
 """Variables that name a folder of one evaluation, where there is no sandbox."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
+    from pathlib import Path
 
 Signature = tuple[int, ...]
 Value = TypeVar("Value")
@@ -18,7 +19,6 @@ SETTLED_NS = 2_000_000_000
 """Age from which the times of a file tell two versions apart: file systems count in steps of up to two seconds."""
 
 MAX_SIGNATURES = 100_000
-"""Signatures that one cache keeps; the values that were used longest ago go first."""
 
 
 def signature_of(status: os.stat_result) -> Signature:
@@ -32,8 +32,11 @@ def signature_of(status: os.stat_result) -> Signature:
 class SignatureCache(Generic[Value]):
     """Values that follow from the content of files, kept in memory until a signature of one of the files changes."""
 
-    def __init__(self, read_status: Callable[[str], os.stat_result] = os.lstat) -> None:
-        self._read_status = read_status
+    def __init__(
+        self, read_status: Callable[[str], os.stat_result] = os.lstat, max_signatures: int = MAX_SIGNATURES
+    ) -> None:
+        """Above `max_signatures`, the values that were used longest ago are dropped."""
+        self._read_status, self._max_signatures = read_status, max_signatures
         self._known: OrderedDict[Hashable, tuple[Mapping[str, Signature], Value]] = OrderedDict()
         self._count = 0
         self._lock = threading.Lock()
@@ -70,9 +73,22 @@ class SignatureCache(Generic[Value]):
         with self._lock:
             self._known[key] = (signatures, value)
             self._count += len(signatures)
-            while self._count > MAX_SIGNATURES:
+            while self._count > self._max_signatures:
                 _, (oldest, _) = self._known.popitem(last=False)
                 self._count -= len(oldest)
+
+    def load(self, file: Path, load: Callable[[], Value]) -> Value:
+        """The value of a file, as it was loaded before unless the file changed since; None is loaded each time."""
+        key, path = (os.fspath(file), os.path.abspath(file)), os.fspath(file)
+        if (known := self.get(key)) is not None:
+            return known
+        try:
+            signatures = {path: signature_of(self._read_status(path))}
+        except (OSError, ValueError):  # whoever loads it reports that
+            return load()
+        value = load()
+        self.put(key, signatures, value)
+        return value
 
     def _forget(self, key: Hashable) -> None:
         with self._lock:

@@ -7,23 +7,25 @@ from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_path
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.evaluator.loaded_files import LoadedFiles
 from slop_code.evaluation.problem.problem_lookup import environment_word, problem_folder
 from slop_code.execution.environment import EnvironmentSpec, environment_file
+from slop_code.execution.file_signatures import SignatureCache
 from slop_code.execution.templates import TemplatePool
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CONFIG = "config.yaml"
+MAX_LOADED = 1024
+"""Problems, and environments, that stay loaded."""
 
 
 class WarmState:
     """Closed with its evaluator."""
 
     def __init__(self) -> None:
-        self._problems: LoadedFiles[ProblemConfig] = LoadedFiles()
-        self._environments: LoadedFiles[EnvironmentSpec] = LoadedFiles()
+        self._problems = SignatureCache[ProblemConfig](os.stat, MAX_LOADED)
+        self._environments = SignatureCache[EnvironmentSpec](os.stat, MAX_LOADED)
         self.templates = TemplatePool()
 
     def problem(self, problem: str | Path | ProblemConfig, problems_dir: Path | None) -> ProblemConfig:
@@ -31,7 +33,7 @@ class WarmState:
             return problem
         check_path("problem", problem, "the path or the name of a problem")
         folder = problem_folder(os.fspath(problem), problems_dir)
-        return self._problems.get(folder / CONFIG, lambda: ProblemConfig.from_yaml(folder))
+        return self._problems.load(folder / CONFIG, lambda: ProblemConfig.from_yaml(folder))
 
     def environment(
         self, problem: ProblemConfig, environment: str | Path | EnvironmentSpec | None
@@ -43,9 +45,7 @@ class WarmState:
             check_path("environment", environment, "the name of an environment or the path of its file")
         given = None if environment is None else os.fspath(environment)
         file = environment_file(environment_word(problem, given))
-        return self._environments.get(file, lambda: EnvironmentSpec.from_yaml(file)), given
+        return self._environments.load(file, lambda: EnvironmentSpec.from_yaml(file)), given
 
     def close(self) -> None:
-        self._problems.clear()
-        self._environments.clear()
         self.templates.close()

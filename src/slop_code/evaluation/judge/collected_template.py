@@ -21,13 +21,6 @@ if TYPE_CHECKING:
 
     import pytest
 
-OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
-"""Settings that each judge has of its own; the others must be those of the template."""
-
-HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "slop_code_fork_server", "slop_code_supervisor",
-          "slop_code_judge_privileges", "slop_code_import_probes", "slop_code_collected_template",
-          "slop_code_template_state")  # fmt: skip
-FAILED = 125
 MAX_REASONS, MAX_REASON_SIZE = 3, 1000
 
 
@@ -95,12 +88,9 @@ class CollectedTemplate:
             plan.replace(evaluation.log, request["settings"]["stream"])
             restart_clocks(session.config)
             self.fork_server.restart_process()
-            for name in HIDDEN:
-                if name not in self.present:
-                    sys.modules.pop(name, None)
+            self.fork_server.hide_modules(self.present)
         except BaseException as error:  # noqa: BLE001  (no test may run in a process that was not set up)
-            os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
-            os._exit(FAILED)
+            self.fork_server.fail(error)
         settings: dict[str, Any] = request["settings"]
         return settings
 
@@ -109,7 +99,7 @@ class CollectedTemplate:
         argv = list(request["argv"])
         if argv[argv.index("pytest") + 1 :] != sys.argv[1:]:
             raise ValueError("the arguments of pytest are not those of the template")
-        names = {*request["settings"], *self.settings} - {*OWN_SETTINGS}
+        names = {*request["settings"], *self.settings} - {*self.fork_server.OWN_SETTINGS}
         different = sorted(n for n in names if request["settings"].get(n) != self.settings.get(n))
         if different or request["cwd"] != self.cwd:
             raise ValueError(f"not the settings of the template: {', '.join(different or ['cwd'])}")

@@ -33,10 +33,10 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
 VARIABLE = "SLOP_CODE_TEMPLATE"
 MAX_PACKET = 4096
@@ -44,6 +44,17 @@ REAP_MS = 1000
 NO_PROCESS = -1
 FIRST_HIGH_DESCRIPTOR = 200
 """The server's own descriptors are above it, so that pytest's have the numbers that they have in a cold judge."""
+
+OWN_SETTINGS = ("stream", "only", "seed", "quarantined")
+"""Settings that each judge has of its own; the others must be those of its template."""
+
+HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "slop_code_fork_server", "slop_code_supervisor",
+          "slop_code_judge_privileges", "slop_code_import_probes", "slop_code_template_state",
+          "slop_code_imported_template", "slop_code_collected_template")  # fmt: skip
+"""Modules that only templates need: tests see no trace of them, and may import their own."""
+
+supervisor: Any = None
+"""The module `slop_code_supervisor`, which `take_socket` loads."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +67,11 @@ class Evaluation:
 
 
 def take_socket() -> socket.socket:
+    global supervisor
     number = int(os.environ.pop(VARIABLE))
     server = socket.socket(fileno=high_descriptor(number))
     os.close(number)
-    supervisor: Any = importlib.import_module("slop_code_supervisor")
+    supervisor = importlib.import_module("slop_code_supervisor")
     supervisor.privileges = importlib.import_module("slop_code_judge_privileges")
     return server
 
@@ -93,7 +105,6 @@ def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluat
     `kept`: descriptors that the judge keeps; all others are closed in it.
     """
     template, supervisors = os.getpid(), set[int]()
-    supervisor = sys.modules["slop_code_supervisor"]
     answer(server, ready=kind, memory=resident_memory())
     poll = select.poll()
     poll.register(server, select.POLLIN)
@@ -146,3 +157,16 @@ def restart_process() -> None:
     now = time.time_ns() if isinstance(logging._startTime, int) else time.time()  # type: ignore[attr-defined]
     logging._startTime = now  # type: ignore[attr-defined]
     threading.main_thread()._native_id = threading.get_native_id()  # type: ignore[attr-defined]
+
+
+def hide_modules(present: Container[str]) -> None:
+    """In a judge: `present` are the modules that a cold judge would have, too."""
+    for name in HIDDEN:
+        if name not in present:
+            sys.modules.pop(name, None)
+
+
+def fail(error: BaseException) -> NoReturn:
+    """In a judge that was not set up: no test may run, and Python's own exit status would be that of failed tests."""
+    os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
+    os._exit(supervisor.FAILED)

@@ -18,14 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TOOL = "pytest"
-FAILED = 125
 MAX_REASON_SIZE = 1000
 BLOCKED = ["-p", "no:cacheprovider"]
 """Arguments of every judge; pytest does not import what they turn off."""
-
-HIDDEN = ("ctypes", "ctypes._endian", "_ctypes", "slop_code_fork_server", "slop_code_supervisor",
-          "slop_code_judge_privileges", "slop_code_imported_template")  # fmt: skip
-"""Modules that only the fork server needs: tests see no trace of them, and may import their own."""
 
 
 def load_plugins() -> str | None:
@@ -79,7 +74,7 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     """Returns only in a new judge."""
     reason = load_plugins()
     present = set(sys.modules)
-    fork_server = importlib.import_module("slop_code_fork_server")
+    fork_server: Any = importlib.import_module("slop_code_fork_server")
     server = fork_server.take_socket()
     if reason is not None:
         fork_server.answer(server, refused=reason[:MAX_REASON_SIZE])
@@ -90,14 +85,12 @@ def serve() -> tuple[types.CodeType, dict[str, Any]]:
     try:
         fork_server.replace_descriptors(evaluation.log, [1, 2], nulls=[0])
         fork_server.restart_process()
-        for name in HIDDEN:
-            if name not in present:
-                sys.modules.pop(name, None)
+        fork_server.hide_modules(present)
         set_environment(request["environment"])
         return console_script(request["argv"][request["argv"].index(TOOL) + 1 :])
-    except BaseException as error:  # noqa: BLE001  (Python's own exit status would be that of failed tests)
-        os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
-        os._exit(FAILED)
+    except BaseException as error:
+        fork_server.fail(error)
+        raise
 
 
 if __name__ == "__main__":

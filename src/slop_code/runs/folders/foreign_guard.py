@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING
 
 from slop_code._io import open_regular
 from slop_code.evaluation.result_files.foreign_files import can_be_replaced, is_foreign_result, parse_json
 from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
-from slop_code.execution.file_signatures import SignatureCache, signature_of
+from slop_code.execution.file_signatures import SignatureCache
 from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.folders.result_folders import checkpoint_folders, result_files
 from slop_code.runs.plan import part_of_runs
@@ -16,7 +17,7 @@ from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.scb.scb_lines import are_own_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 MAX_LINE_LENGTH = 1 << 20
 """Bytes of a line of checkpoint_results.jsonl that are read at once; a longer one tells nothing."""
 
-_own_files = SignatureCache[bool]()
-"""Whether slop-code wrote a file, by its path."""
+_own_files = SignatureCache[bool | None]()
+"""Whether slop-code wrote a file; None where its content does not tell."""
 
 
 def foreign_files(
@@ -50,22 +51,14 @@ def foreign_files(
 def foreign_summary_files(folder: Path) -> list[Path]:
     """Which of checkpoint_results.jsonl and summary.json in this folder another program wrote."""
     own = {folder / LINES_FILE: _is_own_lines, folder / SUMMARY_FILE: _is_own_summary}
-    there = {path: _recognised(path, recognise) for path, recognise in own.items() if can_be_replaced(path)}
+    # A run looks at these files several times; they are read again only where they changed.
+    there = {
+        path: _own_files.load(path, functools.partial(recognise, path))
+        for path, recognise in own.items()
+        if can_be_replaced(path)
+    }
     damaged_counts_as_own = True in there.values()
     return [path for path, ours in there.items() if ours is False or (ours is None and not damaged_counts_as_own)]
-
-
-def _recognised(path: Path, recognise: Callable[[Path], bool | None]) -> bool | None:
-    """A run looks at these files several times; they are read again only where their signatures changed."""
-    if (known := _own_files.get(path)) is not None:
-        return known
-    try:
-        signatures = {str(path): signature_of(os.lstat(path))}
-    except OSError:
-        return recognise(path)
-    if (own := recognise(path)) is not None:
-        _own_files.put(path, signatures, own)
-    return own
 
 
 def _is_own_lines(path: Path) -> bool | None:
