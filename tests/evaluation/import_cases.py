@@ -192,7 +192,7 @@ SAFE = {
             assert random.random() != random.Random(0).random()
     """,
     "test_library_imports.py": """
-        import asyncio, concurrent.futures, ctypes, datetime, decimal, email.message, http.server, inspect, locale
+        import asyncio, concurrent.futures, ctypes.util, datetime, decimal, email.message, http.server, inspect, locale
         import multiprocessing, platform, secrets, sqlite3, ssl, statistics, string, tempfile, threading, uuid, zoneinfo
         import jsonschema
         from collections import namedtuple
@@ -217,6 +217,10 @@ SAFE = {
                 assert pool.submit(abs, -1).result() == 1
         def test_ctypes():
             assert ctypes.CDLL(None).abs(-3) == 3
+        def test_modules_stay_the_same():
+            import sys
+            import ctypes.util as again
+            assert sys.modules["ctypes"] is ctypes and again is ctypes.util
     """,
     "test_kept_functions.py": """
         import os
@@ -349,6 +353,7 @@ REFUSED = {
     "chdir": ("import os; os.chdir(os.getcwd())", "changed the working directory (os.chdir)"),
     "mmap": ("import mmap; SHARED = mmap.mmap(-1, 4096)", "mapped memory, which processes may share"),
     "ctypes": ("import ctypes; LIBC = ctypes.CDLL(None)", "loaded a C library"),
+    "at_fork": ("import os; os.register_at_fork(before=bool)", "changed an attribute of the process"),
     "limits": ("import resource as r; r.setrlimit(r.RLIMIT_CORE, (0, 0))", "changed a limit of the process"),
     "loop": ("import asyncio; LOOP = asyncio.new_event_loop(); LOOP.close()", "used a socket"),
     "uuid1": ("import uuid; NAME = uuid.uuid1()", "read the clock (generate_time_safe)"),
@@ -364,6 +369,8 @@ REFUSED = {
 """A statement of a test module, and part of the reason that its own file gets."""
 
 LEFT = {
+    "a signal was ignored": "import signal; signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
+    "SIGCHLD was handled": "import signal; signal.signal(signal.SIGCHLD, lambda *_: None)",
     "a timer was left running": "import signal; signal.setitimer(signal.ITIMER_REAL, 1000)",
     "a thread was left running": "import threading as t; t.Thread(target=t.Event().wait, daemon=True).start()",
     "a process was left": "import subprocess; P = subprocess.Popen(['sleep', '300'])",

@@ -62,6 +62,14 @@ def test_evaluations_use_the_lock(problem, evaluate, make_submission):
     assert warning.startswith("test_dependencies (six<1.17) were resolved on 2")
 
 
+def test_forked_judges_use_the_lock_of_their_own_problem(problem, evaluate, make_submission, need_bubblewrap):
+    need_bubblewrap()
+    submission = make_submission({"main.py": ""})
+    for version, lock in [("1.15.0", OLDER), ("1.15.0", OLDER), ("1.16.0", None)]:
+        results = evaluate(problem(version, lock), submission, sandbox="bubblewrap")
+        assert [test.status for test in results.tests] == ["passed"], results.infrastructure_failure_reason
+
+
 def test_a_package_that_does_not_exist_is_a_mistake_of_the_problem(problem, cache, evaluate, make_submission, tmp_path):
     own = problem(dependencies=["six==99.1"])
     path = tmp_path / "environment.yaml"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.evaluation.import_cases import LEFT, REFUSED, SAFE
 from tests.marks import in_proof
+from tests.plugin_packages import install_package
 from tests.template_client import JudgeFolder
 
 pytestmark = pytest.mark.e2e
@@ -277,3 +278,13 @@ def test_no_judge_frees_every_object_at_its_end(tmp_path):
     with folder.collected() as template:
         judged.append(folder.forked(template))
     assert [(one.exit_code, (one.folder / "freed").exists()) for one in judged] == [(0, False), (0, False)]
+
+
+def test_plugins_of_other_packages_are_imported_anew_in_each_judge(tmp_path):
+    folder = JudgeFolder(tmp_path, {"test_it.py": "def test_it(): pass\n"})
+    [site] = (folder.root / "tools/lib").glob("python*/site-packages")
+    install_package(site, "pytest11", "other = other_package", "import time\nSEED = time.time()\n")
+    with folder.imported() as template:
+        assert template.answer["refused"].startswith("the plugin other-package may have read a clock")
+    with folder.collected() as template:
+        assert "other_package.py read the clock (time) before the first test" in template.answer["refused"]

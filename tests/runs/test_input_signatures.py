@@ -114,6 +114,17 @@ def test_a_damaged_file_is_ignored(run, folder, damage):
 
 
 @pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize("entry", ['{"name": ["a", "b"]}', '{"\\u0000name": ["a"]}', '{"\\u0000name": [1, 2]}', "[]"])
+def test_an_entry_of_another_shape_is_ignored(run, folder, entry):
+    saved(run, folder)
+    file = run / ".slop-code" / input_signatures.SIGNATURES_FILE
+    file.write_bytes(input_signatures._header(entry.encode()) + b"\n" + entry.encode())
+    signatures = InputSignatures.load(run)
+    assert computed(signatures, folder)
+    signatures.save()
+
+
+@pytest.mark.usefixtures("settled")
 def test_a_file_of_another_version_is_ignored(run, folder, monkeypatch):
     saved(run, folder)
     monkeypatch.setattr(input_signatures, "FORMAT", input_signatures.FORMAT + 1)

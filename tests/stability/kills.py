@@ -91,6 +91,13 @@ def campaign(seconds: float, seed: int, say: Callable[[str], None], pause_s: flo
             account.samples.append(sample())
             say(f"{part + 1} of {SLICES}: {dict(account.outcomes)}, killed {account.killed.total()}")
     account.faults += [f"left over: {name}" for name in sorted(leftovers() - before)]
+    lost, explained = account.outcomes["infrastructure failure"], account.killed.total() * evaluator.workers
+    if lost > explained:
+        account.faults.append(f"{lost} infrastructure failures, at most {explained} of them after a kill")
+    for name in ("descriptors", "threads", "processes"):
+        first, last = getattr(account.samples[1], name), getattr(account.samples[-1], name)
+        if last > 1.5 * first + 8:
+            account.faults.append(f"{name} grew from {first:.0f} to {last:.0f}")
     return account
 
 
@@ -135,13 +142,13 @@ def _killing(account: Account, draw: random.Random, pause_s: float) -> Iterator[
 
 def _victims() -> list[tuple[int, str]]:
     """Processes below this one, with their names."""
-    found = []
+    victims = []
     for process in descendants():
         with contextlib.suppress(OSError):  # it has ended
             words = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
             if not process.is_zombie and words[0] and SUBMISSION not in words:
-                found.append((process.pid, Path(f"/proc/{process.pid}/comm").read_text().strip()))
-    return found
+                victims.append((process.pid, Path(f"/proc/{process.pid}/comm").read_text().strip()))
+    return victims
 
 
 def report(account: Account) -> str:

@@ -51,6 +51,7 @@ def _imported(context: EvaluationContext, request: JudgeRequest) -> TemplateSpec
     argv = imported_template_command(request.argv, layout.judge_path("plugin", request.files["plugin"]))
     given = {name: value for name, value in request.environment.items() if name not in OWN_VARIABLES}
     environment = {**given, "PATH": f"{layout.tools}:{PATH}"}
-    key = digest_of([__version__, argv, environment, judge_digests(), *context.sandbox.identity()])
+    tools = context.tools.entry.name  # named by the locked versions, which the arguments do not have
+    key = digest_of([__version__, argv, environment, tools, judge_digests(), *context.sandbox.identity()])
     timeout = context.environment.timeouts.collection
     return TemplateSpec(kind="imported", key=key, argv=argv, environment=environment, settings="{}", timeout=timeout)

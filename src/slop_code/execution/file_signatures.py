@@ -58,19 +58,23 @@ class SignatureCache(Generic[Value]):
                 return value
         except OSError:
             pass
-        self._forget(key)
+        with self._lock:
+            self._drop(key)
         return None
 
-    def put(self, key: Hashable, signatures: Mapping[str, Signature], value: Value) -> None:
+    def put(
+        self, key: Hashable, signatures: Mapping[str, Signature], value: Value, taken_ns: int | None = None
+    ) -> None:
         """Keep a value. The signatures were taken before the files were read, so that a later change is noticed.
 
-        A file that changed a moment ago could change again without a new time, so its value is not kept.
+        A file that changed a moment before that could change again without a new time, so its value is not kept.
+        `taken_ns`: when the signatures were taken; None: now.
         """
-        latest = time.time_ns() - SETTLED_NS
+        latest = (time.time_ns() if taken_ns is None else taken_ns) - SETTLED_NS
         if any(max(signature[-2:]) > latest for signature in signatures.values()):
             return
-        self._forget(key)
         with self._lock:
+            self._drop(key)
             self._known[key] = (signatures, value)
             self._count += len(signatures)
             while self._count > self._max_signatures:
@@ -82,15 +86,15 @@ class SignatureCache(Generic[Value]):
         key, path = (os.fspath(file), os.path.abspath(file)), os.fspath(file)
         if (known := self.get(key)) is not None:
             return known
+        taken_ns = time.time_ns()
         try:
             signatures = {path: signature_of(self._read_status(path))}
         except (OSError, ValueError):  # whoever loads it reports that
             return load()
         value = load()
-        self.put(key, signatures, value)
+        self.put(key, signatures, value, taken_ns)
         return value
 
-    def _forget(self, key: Hashable) -> None:
-        with self._lock:
-            if (known := self._known.pop(key, None)) is not None:
-                self._count -= len(known[0])
+    def _drop(self, key: Hashable) -> None:
+        if (known := self._known.pop(key, None)) is not None:
+            self._count -= len(known[0])

@@ -117,7 +117,9 @@ class JudgeTemplate:
                     self.close()
             answer = status.read(STATUS.size) if answers else None
         if not answers:
-            raise TemplateLostError(f"the judge template did not answer within {timeout:g} s, so it was ended")
+            raise TemplateLostError(
+                f"the judge template did not answer within {timeout:g} s, so it was ended; evaluate it again"
+            )
         if not ended:
             return ProcessResult(None, tail(log, MAX_TAIL))
         if answer is None or len(answer) != STATUS.size:
@@ -267,6 +269,7 @@ class TemplatePool:
             ended = [other for _, other in running[: max(0, count - self._max)]]
             for other in ended:
                 other.users += 1  # nobody else ends it meanwhile
+                other.uses = 0  # it starts again only where it is used several times
             for key, other in idle[: max(0, len(self._slots) - MAX_REFUSALS)]:
                 if other.template is None:
                     del self._slots[key]

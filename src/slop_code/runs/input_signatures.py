@@ -103,7 +103,7 @@ class InputSignatures:
 
 def _is_entry(name: str, known: Any) -> bool:
     """The file may be of anyone, with a right header. Without a key there is one digest, else there are several."""
-    if not isinstance(known, list) or len(known) != 2:
+    if "\0" not in name or not isinstance(known, list) or len(known) != 2:
         return False
     digests = known[1] if isinstance(known[1], dict) else {"": known[1:]}
     pairs = all(isinstance(each, list) and len(each) == 2 for each in digests.values()) == (not name.startswith("\0"))

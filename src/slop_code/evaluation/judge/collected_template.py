@@ -38,11 +38,14 @@ class CollectedTemplate:
             os.dup2(output, number)
         os.close(output)
         atexit.register(self.refuse_at_exit)
-        self.cwd = os.getcwd()
+        self.cwd, self.ignored = os.getcwd(), self.state.ignored_signals()
         private = [*settings["guard"], settings["tmpdir"], settings["environment"].get("HOME", settings["tmpdir"])]
         self.probes = importlib.import_module("slop_code_import_probes").Probes(settings, private)
         if settings["in_process"]:
             self.refuse(["the tests import the submission (in_process: true)"])
+        # Before anything of the tests is imported: they import such modules anew, as in a cold judge.
+        self.fork_server.hide_modules(self.present)
+        self.probes.start()
 
     def refuse_at_exit(self) -> NoReturn:
         self.refuse(["pytest ended before the tests were collected"])
@@ -66,7 +69,6 @@ class CollectedTemplate:
     def before_tests(self) -> None:
         """Called when all plugins are loaded, and nothing of the tests: the garbage collector sees their objects."""
         self.fork_server.freeze_memory()
-        self.probes.start()
 
     def serve(self, session: pytest.Session) -> dict[str, Any]:
         """The settings of a new judge, in which alone it returns."""
@@ -75,7 +77,7 @@ class CollectedTemplate:
             reasons.append("the tests cannot be collected without a submission")
         sys.stdout.flush()
         plan = self.state.Descriptors(self.fork_server, (self.server.fileno(), self.errors))
-        reasons += self.state.leftovers(self.cwd) + self.state.captured_functions(self.probes)
+        reasons += self.state.leftovers(self.cwd, self.ignored) + self.state.captured_functions(self.probes)
         reasons += [f"{path} was left open before the first test" for path in plan.unknown]
         if reasons:
             self.refuse(reasons)
@@ -88,7 +90,6 @@ class CollectedTemplate:
             plan.replace(evaluation.log, request["settings"]["stream"])
             restart_clocks(session.config)
             self.fork_server.restart_process()
-            self.fork_server.hide_modules(self.present)
         except BaseException as error:  # noqa: BLE001  (no test may run in a process that was not set up)
             self.fork_server.fail(error)
         settings: dict[str, Any] = request["settings"]

@@ -160,7 +160,7 @@ def restart_process() -> None:
 
 
 def hide_modules(present: Container[str]) -> None:
-    """In a judge: `present` are the modules that a cold judge would have, too."""
+    """`present`: the modules that a cold judge would have, too."""
     for name in HIDDEN:
         if name not in present:
             sys.modules.pop(name, None)
@@ -168,5 +168,7 @@ def hide_modules(present: Container[str]) -> None:
 
 def fail(error: BaseException) -> NoReturn:
     """In a judge that was not set up: no test may run, and Python's own exit status would be that of failed tests."""
-    os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
-    os._exit(supervisor.FAILED)
+    try:
+        os.write(2, f"the judge cannot go on from its template: {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(supervisor.FAILED)

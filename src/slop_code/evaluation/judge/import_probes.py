@@ -1,9 +1,9 @@
 """Probes for tests that must not be collected ahead of an evaluation; loaded as `slop_code_import_probes`.
 
-They are on while a template loads conftests and test modules. What this code does then, each evaluation would do anew
-in a cold judge. It is repeatable if it only computes and reads files of the tests and of installed packages. Anything
-else gives a reason: reading clocks, random numbers, process ids or the submission's folders, changing files, starting
-threads or processes, opening sockets, and whatever a probe cannot see through, such as calls of C libraries.
+They are on while a template loads plugins, conftests and test modules. What this code does then, each evaluation would
+do anew in a cold judge. It is repeatable if it only computes and reads files of the tests and of installed packages.
+Anything else gives a reason: reading clocks, random numbers, process ids or the submission's folders, changing files,
+starting threads or processes, opening sockets, and whatever a probe cannot see through, such as calls of C libraries.
 
 Calls are attributed to the code that makes them: the innermost frame that is neither of the standard library nor of
 the test tools. What these do by themselves is the same in every evaluation, or is set up again in each judge.
@@ -39,8 +39,10 @@ IDENTITIES = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "getuid", "ge
               "getgroups", "getresuid", "getresgid", "getlogin")  # fmt: skip
 MACHINE = ("getloadavg", "times", "sched_getaffinity", "get_terminal_size")
 ATTRIBUTES = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "setsid",
-              "setpgid", "setpgrp")  # fmt: skip
-"""The boxes of an evaluation would inherit them, and the submission with them."""
+              "setpgid", "setpgrp", "register_at_fork")  # fmt: skip
+SIGNALS = ("pthread_sigmask", "set_wakeup_fd")
+"""The boxes of an evaluation would inherit them, and the submission with them; what is registered for a fork would run
+in processes that have more rights than a judge."""
 THREADS = ("start_new_thread", "start_joinable_thread")
 STATS = ("stat", "lstat", "access", "readlink", "statvfs")
 READS = ("open", "os.listdir", "os.scandir", "os.getxattr", "os.listxattr")
@@ -99,7 +101,10 @@ class Probes:
         self.functions |= _functions(os, IDENTITIES, "read an id of the process or the user")
         self.functions |= _functions(os, MACHINE, "read the state of the machine")
         self.functions |= _functions(_thread, ("get_native_id",), "read an id of the process or the user")
-        for module, names in ((os, ATTRIBUTES), (importlib.import_module("_signal"), ("pthread_sigmask",))):
+        for module, names in (
+            (os, ATTRIBUTES),
+            (importlib.import_module("_signal"), ("pthread_sigmask", "set_wakeup_fd")),
+        ):
             self.functions |= _functions(module, names, "changed an attribute of the process")
         self.functions |= _functions(resource, ("getrlimit", "getrusage"), "read limits or usage of the process")
         self.functions |= _functions(_thread, THREADS, "started a thread")

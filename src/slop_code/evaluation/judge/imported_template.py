@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 TOOL = "pytest"
 MAX_REASON_SIZE = 1000
+PLUGINS = ("ctrf", "pytest_jsonreport", "pytest_metadata", "pytest_timeout")
+"""Modules of the test tools. Those of other packages are imported anew in each judge, as nothing is known of them."""
+
 BLOCKED = ["-p", "no:cacheprovider"]
 """Arguments of every judge; pytest does not import what they turn off."""
 
@@ -37,6 +40,9 @@ def load_plugins() -> str | None:
             config.pluginmanager.load_setuptools_entrypoints("pytest11")
         finally:
             sys.meta_path.remove(hook)
+    for plugin, package in config.pluginmanager.list_plugin_distinfo():
+        if not str(getattr(plugin, "__name__", "")).startswith(PLUGINS):
+            return f"the plugin {package.project_name} may have read a clock or started a thread when it was imported"
     # A cold judge reports such a warning; it is given once only, and would be lost here.
     return f"a plugin of the test tools warns when it is imported: {recorded[0].message}" if recorded else None
 

@@ -82,9 +82,17 @@ def is_empty_file(number: int) -> bool:
     return os.fstat(number).st_size == 0 and os.lseek(number, 0, os.SEEK_CUR) == 0
 
 
-def leftovers(cwd: str) -> list[str]:
-    """What a fork would not copy, or would share."""
+def ignored_signals() -> set[int]:
+    return {number for number in signal.valid_signals() if signal.getsignal(number) == signal.SIG_IGN}
+
+
+def leftovers(cwd: str, ignored: set[int]) -> list[str]:
+    """State that a fork would not copy, or would share. `cwd`, `ignored`: as they were before the tests."""
     reasons = []
+    if ignored_signals() != ignored:  # the submission's box would inherit that
+        reasons.append("a signal was ignored before the first test")
+    if signal.getsignal(signal.SIGCHLD) != signal.SIG_DFL:
+        reasons.append("SIGCHLD was handled before the first test, and the template waits for its own processes")
     if len(os.listdir("/proc/self/task")) > 1:
         reasons.append("a thread was left running before the first test")
     try:

@@ -49,7 +49,7 @@ def foreign_files(
 
 
 def foreign_summary_files(folder: Path) -> list[Path]:
-    """Which of checkpoint_results.jsonl and summary.json in this folder another program wrote."""
+    """Those of checkpoint_results.jsonl and summary.json in this folder that another program wrote."""
     own = {folder / LINES_FILE: _is_own_lines, folder / SUMMARY_FILE: _is_own_summary}
     # A run looks at these files several times; they are read again only where they changed.
     there = {
