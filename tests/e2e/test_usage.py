@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.execution.bubblewrap.cgroups import can_limit_cpus
 from tests.c_compiler import compile_c
 from tests.marks import in_proof
 
@@ -266,3 +267,27 @@ def test_a_submission_that_has_its_box_killed_gets_a_verdict(make_problem, make_
     first = results.tests[0]
     assert "memory limit: the kernel ended the submission's box" in first.failure_message
     assert [(struck.kind, struck.limit) for struck in first.limits] == [("memory", 64 << 20)]
+
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('done')"
+ONE = "def test_done(run):\n    assert run().stdout == 'done\\n'"
+
+
+def test_the_share_of_cpu_time_is_enforced_in_a_control_group(make_problem, make_submission, evaluate, caplog):
+    caplog.set_level("INFO")
+    problem, submission = make_problem({"test_checkpoint_1.py": ONE}), make_submission({"main.py": BURN})
+    results = evaluate(problem, submission, sandbox="bubblewrap", environment={"limits": {"cpus": 0.1}})
+    assert results.tests[0].status == "passed"
+    if not can_limit_cpus():
+        assert "cpus" not in results.isolation["limits"]
+        assert "limits.cpus was not enforced: only control groups limit CPU time" in results.warnings
+        pytest.skip("no control groups of CPU time can be made here")
+    assert results.isolation["limits"]["cpus"] == results.tests[0].usage.processors == 0.1
+    assert results.warnings == []
+    assert "cpu.stat of the control group: nr_throttled" in caplog.text
+
+
+def test_a_limit_of_cpu_time_that_nothing_enforces_is_a_warning(make_problem, make_submission, evaluate):
+    problem, submission = make_problem({"test_checkpoint_1.py": ONE}), make_submission({"main.py": BURN})
+    results = evaluate(problem, submission, sandbox="none", environment={"limits": {"cpus": 0.1}})
+    assert results.warnings == ["limits.cpus was not enforced: only control groups limit CPU time"]

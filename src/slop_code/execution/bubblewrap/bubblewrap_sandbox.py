@@ -36,7 +36,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     probe_again,
     working_bwrap,
 )
-from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
+from slop_code.execution.bubblewrap.cgroups import can_limit_cpus, control_groups, cpu_limit, out_of_memory
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.system_mounts import mount_error
@@ -77,7 +77,8 @@ class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE, GATE)
+        cpus = self.spec.limits.cpus if can_limit_cpus() else None
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE, GATE, cpus)
 
     def subject_env(self, entry: Path) -> str:
         return SUBJECT_ENV
@@ -102,7 +103,9 @@ class BubblewrapSandbox(HostSandbox):
         job, limits = with_open_submission(job), self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
         with (
-            control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups,
+            control_groups(
+                limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES, cpus=limits.cpus
+            ) as groups,
             self._template(job) as (template, refused),
         ):
             if template is None:
@@ -114,6 +117,7 @@ class BubblewrapSandbox(HostSandbox):
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
+            unlimited = {"cpus"} if cpu_limit(groups) is None else None
         return JudgeResult(
             done,
             {
@@ -122,7 +126,7 @@ class BubblewrapSandbox(HostSandbox):
                 "network": self.spec.network,
                 "control_groups": bool(groups),
                 **({"control_groups_of": "root" if os.geteuid() == 0 else "delegation"} if groups else {}),
-                "limits": limits.model_dump(mode="json", exclude={"cpus"}),
+                "limits": limits.model_dump(mode="json", exclude=unlimited),
                 "judge": template.spec.kind if template else "cold",
                 **({"judge_reason": refused} if refused else {}),
             },
