@@ -6,7 +6,6 @@ import base64
 import contextlib
 import functools
 import json
-import os
 import sys
 import tempfile
 from dataclasses import dataclass, replace
@@ -36,7 +35,13 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     probe_again,
     working_bwrap,
 )
-from slop_code.execution.bubblewrap.cgroups import can_limit_cpus, control_groups, cpu_limit, out_of_memory
+from slop_code.execution.bubblewrap.cgroups import (
+    authority_of,
+    can_limit_cpus,
+    control_groups,
+    cpu_limit,
+    out_of_memory,
+)
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.system_mounts import mount_error
@@ -125,7 +130,7 @@ class BubblewrapSandbox(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
-                **({"control_groups_of": "root" if os.geteuid() == 0 else "delegation"} if groups else {}),
+                **({"control_groups_of": authority_of(groups)} if groups else {}),
                 "limits": limits.model_dump(mode="json", exclude=unlimited),
                 "judge": template.spec.kind if template else "cold",
                 **({"judge_reason": refused} if refused else {}),

@@ -1,7 +1,7 @@
 """Control groups: hard limits of the kernel, above the limits that `slopbox serve` enforces everywhere.
 
 The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. Root may make
-control groups anywhere, others in a group of version 2 that was delegated to them.
+control groups anywhere, others in a group of version 2 that was delegated to them, or in a scope of their systemd.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.bubblewrap.delegation import OWN_GROUP, delegated_group, leave_to_leaf
+from slop_code.execution.bubblewrap.delegation import leave_to_leaf, own_delegated_group
+from slop_code.execution.bubblewrap.user_scope import is_own_scope
 from slop_code.execution.helper import helper_path
 from slop_code.execution.process import succeeds
 
@@ -76,6 +77,13 @@ def control_groups(
             _end(made)
 
 
+def authority_of(groups: Sequence[Path]) -> str:
+    """By what right these groups were made: `root`, `delegation`, or a `scope` that the evaluator asked for."""
+    if os.geteuid() == 0:
+        return "root"
+    return "scope" if is_own_scope(groups[0].parent) else "delegation"
+
+
 def group_parents() -> list[Path]:
     """Folders in which groups are made; none where they cannot be made."""
     parents = list(_parents(ROOT))
@@ -101,7 +109,7 @@ def cpu_limit(groups: Sequence[Path]) -> float | None:
 def _parents(root: Path) -> dict[Path, dict[str, str]]:
     """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
     if _is_unified(root):
-        parent = root if os.geteuid() == 0 else delegated_group(root, Path(OWN_GROUP).read_text())
+        parent = root if os.geteuid() == 0 else own_delegated_group(root)
         if parent is None:
             return {}
         have = (parent / "cgroup.controllers").read_text().split()
