@@ -16,7 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.bubblewrap.delegation import leave_to_leaf, own_delegated_group
+from slop_code.execution.bubblewrap.delegation import LEAF, leave_to_leaf, own_delegated_group
+from slop_code.execution.bubblewrap.root_groups import group_of_boxes
 from slop_code.execution.bubblewrap.user_scope import is_own_scope
 from slop_code.execution.helper import helper_path
 from slop_code.execution.process import succeeds
@@ -51,23 +52,27 @@ def available(root: Path = ROOT) -> bool:
 
 @contextlib.contextmanager
 def control_groups(
-    memory: int, processes: int, root: Path = ROOT, *, cpus: float | None = None
+    memory: int, processes: int, root: Path = ROOT, *, cpus: float | None = None, user: int | None = None
 ) -> Iterator[list[Path]]:
     """Folders of new groups with these limits, which exist during the block; none where they cannot be made.
 
-    Where the kernel limits no CPU time, the groups have the other limits: `cpu_limit` tells.
+    Where the kernel limits no CPU time, the groups have the other limits: `cpu_limit` tells. `user`: of the host, whose
+    processes may enter the groups.
     """
     limits = {"memory": memory, "processes": processes}
     made: list[Path] = []
     with contextlib.ExitStack() as locks:
         try:
             try:
-                for parent, files in _parents(root).items():
+                for parent, files in _parents(root, user).items():
                     _remove_abandoned(parent)
                     made.append(_new_group(parent, locks))
                     _set_up(made[-1], files, limits)
                 if made and cpus is not None:
                     _limit_cpus(made, root, cpus, locks)
+                if user is not None:
+                    for group in made:
+                        os.chown(group / "cgroup.procs", user, user)
             except OSError:
                 _end(made)
                 made.clear()
@@ -106,10 +111,10 @@ def cpu_limit(groups: Sequence[Path]) -> float | None:
     return None
 
 
-def _parents(root: Path) -> dict[Path, dict[str, str]]:
+def _parents(root: Path, user: int | None = None) -> dict[Path, dict[str, str]]:
     """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
     if _is_unified(root):
-        parent = root if os.geteuid() == 0 else own_delegated_group(root)
+        parent = _root_parent(root, user) if os.geteuid() == 0 else own_delegated_group(root)
         if parent is None:
             return {}
         have = (parent / "cgroup.controllers").read_text().split()
@@ -119,6 +124,23 @@ def _parents(root: Path) -> dict[Path, dict[str, str]]:
         return {}
     trees = {root / "memory": {"memory": "memory.limit_in_bytes"}, root / "pids": {"processes": "pids.max"}}
     return trees if all(os.access(tree / "cgroup.procs", os.W_OK) for tree in trees) else {}
+
+
+def _root_parent(root: Path, user: int | None) -> Path | None:
+    return root if user is None else group_of_boxes(root, user)
+
+
+def can_enter_groups(user: int, root: Path = ROOT) -> bool:
+    """Whether boxes that run as this user of the host can enter the groups that root makes, if it makes any."""
+    return not _is_unified(root) or not _parents(root) or group_of_boxes(root, user) is not None
+
+
+def begin_in_group(command: Sequence[str], user: int | None, root: Path = ROOT) -> list[str]:
+    """The command, in the group in which boxes of this user of the host begin, where there is one."""
+    group = group_of_boxes(root, user) if user is not None and _is_unified(root) and _parents(root) else None
+    if group is None:
+        return list(command)
+    return [str(helper_path()), "join-cgroups", str(group / LEAF / "cgroup.procs"), "--", *command]
 
 
 def _is_unified(root: Path) -> bool:
@@ -138,7 +160,7 @@ def _limit_cpus(made: list[Path], root: Path, cpus: float, locks: contextlib.Exi
     with contextlib.suppress(OSError):
         for parent in _cpu_parents(root):
             if _is_unified(root):
-                (parent / "cgroup.subtree_control").write_text("+cpu")
+                (made[0].parent / "cgroup.subtree_control").write_text("+cpu")
                 (made[0] / "cpu.max").write_text(f"{quota} {CPU_PERIOD_US}")
             else:
                 _remove_abandoned(parent)
