@@ -99,8 +99,9 @@ def test_an_attack_works_on_the_naive_evaluator(need_bubblewrap, tmp_path, name)
 
 
 def test_files_of_the_box_init_are_writable_without_its_protection(evaluator, problem, tmp_path, monkeypatch):
-    """The naive evaluator has no box init, so the protection itself is switched off."""
+    """The naive evaluator has no box init, so the protection itself is switched off; only the host's root needs it."""
     monkeypatch.setattr(box_arguments, "HIDE_PID_1", [])
+    monkeypatch.setattr(bubblewrap_sandbox, "box_user", lambda _: None)
     (observation,) = try_attack(BY_NAME["files_of_the_supervisor"], evaluator("bubblewrap"), problem, tmp_path)
     assert observation.effect is Effect.GAIN
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from slop_code.execution.bubblewrap import bubblewrap_sandbox
+from slop_code.execution.bubblewrap.cgroups import can_limit_cpus, control_groups
 from tests.c_compiler import compile_c
 from tests.marks import in_proof
 
@@ -266,3 +271,69 @@ def test_a_submission_that_has_its_box_killed_gets_a_verdict(make_problem, make_
     first = results.tests[0]
     assert "memory limit: the kernel ended the submission's box" in first.failure_message
     assert [(struck.kind, struck.limit) for struck in first.limits] == [("memory", 64 << 20)]
+
+
+BURN = "import time\nwhile time.process_time() < 0.3: pass\nprint('done')"
+ONE = "def test_done(run):\n    assert run().stdout == 'done\\n'"
+
+
+def test_the_share_of_cpu_time_is_enforced_in_a_control_group(make_problem, make_submission, evaluate, caplog):
+    caplog.set_level("INFO")
+    problem, submission = make_problem({"test_checkpoint_1.py": ONE}), make_submission({"main.py": BURN})
+    results = evaluate(problem, submission, sandbox="bubblewrap", environment={"limits": {"cpus": 0.1}})
+    assert results.tests[0].status == "passed"
+    if not can_limit_cpus():
+        assert "cpus" not in results.isolation["limits"]
+        assert "limits.cpus was not enforced: only control groups limit CPU time" in results.warnings
+        pytest.skip("no control groups of CPU time can be made here")
+    assert results.isolation["limits"]["cpus"] == results.tests[0].usage.processors == 0.1
+    assert results.warnings == []
+    assert "cpu.stat of the control group: nr_throttled" in caplog.text
+
+
+def test_a_limit_of_cpu_time_that_nothing_enforces_is_a_warning(make_problem, make_submission, evaluate):
+    problem, submission = make_problem({"test_checkpoint_1.py": ONE}), make_submission({"main.py": BURN})
+    results = evaluate(problem, submission, sandbox="none", environment={"limits": {"cpus": 0.1}})
+    assert results.warnings == ["limits.cpus was not enforced: only control groups limit CPU time"]
+
+
+SWAP_OUT = """
+import ctypes, mmap, signal
+PAGE_OUT = 21
+libc, kept = ctypes.CDLL(None, use_errno=True), []
+for _ in range(10):
+    kept.append(mmap.mmap(-1, 16 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+    kept[-1].write(bytes(range(256)) * (1 << 16))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(kept[-1]))
+    if libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(16 << 20), PAGE_OUT):
+        raise OSError(ctypes.get_errno(), "madvise")
+signal.pause()
+"""
+
+
+@pytest.fixture
+def swap(tmp_path):
+    """Swap space of this machine, or a file of ours for the time of a test."""
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        yield
+        return
+    file = tmp_path / "swap"
+    if os.geteuid() != 0:
+        pytest.skip("there is no swap space")
+    file.write_bytes(bytes(256 << 20))
+    file.chmod(0o600)
+    if subprocess.run(["mkswap", file], capture_output=True).returncode or subprocess.run(["swapon", file]).returncode:
+        pytest.skip("no swap space can be made here")
+    try:
+        yield
+    finally:
+        subprocess.run(["swapoff", file], check=True)
+        file.unlink()
+
+
+def test_memory_that_was_swapped_out_counts(swap, make_problem, make_submission, evaluate, tmp_path, monkeypatch):
+    """Where there is a control group, nothing of the submission is swapped out."""
+    monkeypatch.setattr(bubblewrap_sandbox, "control_groups", partial(control_groups, root=tmp_path))
+    problem, submission = make_problem({"test_checkpoint_1.py": ONE}), make_submission({"main.py": SWAP_OUT})
+    (test,) = evaluate(problem, submission, environment={"limits": {"memory": "96M"}}).tests
+    assert [(struck.kind, struck.limit) for struck in test.limits] == [("memory", 96 << 20)]

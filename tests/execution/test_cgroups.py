@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT, control_groups
+from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT, can_limit_cpus, control_groups, cpu_limit
 from slop_code.execution.bubblewrap.delegation import DELEGATED, LEAF, delegated_group
 
 pytestmark = pytest.mark.e2e
@@ -61,6 +61,36 @@ def test_the_groups_of_a_killed_evaluator_are_removed(holder):
 def test_nothing_is_left_of_our_own():
     make_and_remove_groups()
     assert list(ROOT.glob(f"**/{PREFIX}{os.getpid()}-*")) == []
+
+
+BURN = "import time\nwhile time.process_time() < 0.2: pass"
+
+
+def test_cpu_time_is_limited_where_there_is_a_group(helper, caplog):
+    caplog.set_level("INFO")
+    with control_groups(1 << 30, 100, cpus=0.05) as groups:
+        if not groups or not can_limit_cpus():
+            pytest.skip("no control groups of CPU time can be made here")
+        assert cpu_limit(groups) == 0.05
+        files = [str(group / "cgroup.procs") for group in groups]
+        subprocess.run([helper, "join-cgroups", *files, "--", sys.executable, "-c", BURN], check=True)
+    assert "cpu.stat of the control group: nr_throttled" in caplog.text
+
+
+@pytest.mark.parametrize(("cpus", "expected"), [(1e9, os.cpu_count()), (1e-9, 0.01)])
+def test_cpu_limits_that_the_kernel_refuses_are_the_nearest_that_it_takes(cpus, expected):
+    with control_groups(1 << 30, 100, cpus=cpus) as groups:
+        if not groups or not can_limit_cpus():
+            pytest.skip("no control groups of CPU time can be made here")
+        assert cpu_limit(groups) == expected
+
+
+def test_no_limit_of_cpu_time_is_claimed_that_the_kernel_does_not_have(tmp_path):
+    assert cpu_limit([]) is None
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert cpu_limit([tmp_path]) is None
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    assert cpu_limit([tmp_path]) == 1.5
 
 
 @pytest.fixture

@@ -28,6 +28,24 @@ def test_a_known_cause_has_its_advice(facts, fact, advice):
 
 
 @pytest.mark.parametrize(
+    ("facts", "ways"),
+    [
+        ({}, ["doctor --apparmor-profile", "type docker", "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"]),
+        (
+            {"has_unused_profile": True},
+            ["doctor --apparmor-profile", "apt install bubblewrap", "type docker", "sysctl -w kernel.apparmor"],
+        ),
+    ],
+)
+def test_the_narrowest_way_around_apparmor_comes_first(facts, ways):
+    cause = cause_of(MachineFacts(apparmor_restricts=1, **facts))
+    assert cause is not None
+    offered = cause.advice.split("; ")
+    assert len(offered) == len(ways)
+    assert all(way in words for way, words in zip(ways, offered, strict=True))
+
+
+@pytest.mark.parametrize(
     "facts",
     [
         {},

@@ -141,6 +141,13 @@ def hard_limits(account: Account) -> str:
     return limits
 
 
+def own_scope(account: Account) -> str:
+    """In a login session an evaluator gets its control groups by itself, and the bombs are held by the kernel."""
+    if '"control_groups_of": "scope"' not in (isolation := larder(account)):
+        raise CheckError(isolation)
+    return f"{isolation}; {contract(account, 'bubblewrap and limits')}"
+
+
 def shipped(account: Account) -> str:
     """Where AppArmor forbids boxes, `doctor` says so, with the way out."""
     done = account.run(f"{account.slop_code} doctor")
@@ -219,7 +226,7 @@ def checks() -> Iterator[tuple[str, Callable[[], str]]]:
     if form["short"]:
         return
     yield "larder by sudo", lambda: larder(SUDO)
-    yield "larder as user", lambda: larder(USER)
+    yield "larder as user, in a scope of its own", lambda: own_scope(USER)
     yield "larder in a scope", lambda: larder(SCOPE)
     yield "kill as user", lambda: kill(USER)
     yield "doctor as root", lambda: doctor(ROOT)

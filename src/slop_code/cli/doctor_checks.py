@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._version import __version__
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.provenance import platform_name
-from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_probe
+from slop_code.execution.bubblewrap.boxes_probe import boxes_probe
 from slop_code.execution.bubblewrap.bwrap_binary import (
     bwrap_candidates,
     probe,

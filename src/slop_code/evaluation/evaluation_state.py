@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evidence import weakest_isolation
-from slop_code.evaluation.provenance import provenance_of, refused_handovers, warnings_for
+from slop_code.evaluation.provenance import provenance_of, refused_handovers, unenforced_limits, warnings_for
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.roster import Roster
 
@@ -73,7 +73,9 @@ class EvaluationState:
         tree = None
         with contextlib.suppress(InfrastructureError):  # already reported as the reason, unless another came first
             tree = self.tree()
+        isolation = self._isolation()
         warnings = warnings_for(self.context, self.submission, self.staged, tree, self.python)
+        warnings += unenforced_limits(self.context.environment, isolation)
         results = CorrectnessResults(
             problem_name=self.context.problem.name,
             checkpoint_name=self.context.checkpoint.name,
@@ -83,7 +85,7 @@ class EvaluationState:
             infrastructure_failure_reason=graded.infrastructure_failure_reason,
             setup_failure=graded.setup_failure,
             missing_entry_file=self.context.missing_entry_file(self.submission),
-            isolation=self._isolation(),
+            isolation=isolation,
             deselected=graded.deselected,
             phases=self.stopwatch.phases,
             provenance=self._provenance(tree),

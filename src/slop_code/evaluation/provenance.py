@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import platform
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
 from slop_code._suggestions import first_names
@@ -144,10 +144,14 @@ def refused_handovers(tests: Sequence[TestResult]) -> list[str]:
     return warnings
 
 
+def unenforced_limits(environment: EnvironmentSpec, isolation: Mapping[str, Any]) -> list[str]:
+    """A warning, where the environment limits CPU time and the boxes had no such limit."""
+    if "cpus" not in environment.limits.model_fields_set or not isolation or "cpus" in isolation.get("limits", {}):
+        return []
+    return ["limits.cpus was not enforced: only control groups limit CPU time"]
+
+
 def _ignored_settings(environment: EnvironmentSpec) -> list[str]:
-    ignored = []
     if environment.environment.include_os_env and sandbox_name(environment) != "none":
-        ignored.append("include_os_env is ignored: under isolation nothing of the host's environment is passed on")
-    if "cpus" in environment.limits.model_fields_set and environment.type == "local":
-        ignored.append("limits.cpus is not enforced by this sandbox")
-    return ignored
+        return ["include_os_env is ignored: under isolation nothing of the host's environment is passed on"]
+    return []

@@ -201,6 +201,12 @@ def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[Pr
             raise
 
 
+def start_idle() -> Process:
+    """A process that does nothing, until `communicate` of it is called, or we have ended in whatever way."""
+    quiet = subprocess.DEVNULL
+    return _start(["cat"], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
+
+
 def succeeds(argv: Sequence[str]) -> bool:
     """Run a quick program for its exit code; as with `capture`, cancellation does not end it."""
     quiet = subprocess.DEVNULL

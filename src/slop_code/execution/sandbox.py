@@ -38,7 +38,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class BoxLayout:
-    """Paths as the tests and the submission see them."""
+    """The boxes as the tests and the submission see them: paths, and processors."""
 
     workspace: str
     tmp: str
@@ -56,6 +56,9 @@ class BoxLayout:
 
     gate: str | None = None
     """Socket of `slopbox serve`, as the judge sees it; None: nothing measures the subject's processes."""
+
+    cpus: float | None = None
+    """Processors that the subject may use at a time; None: as many as there are."""
 
     def entrypoint(self, argv: Sequence[str]) -> list[str]:
         """The command for the tests; `argv` starts the submission in the subject's box.

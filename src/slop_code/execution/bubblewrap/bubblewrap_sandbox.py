@@ -6,11 +6,8 @@ import base64
 import contextlib
 import functools
 import json
-import os
 import sys
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
@@ -26,9 +23,9 @@ from slop_code.execution.bubblewrap.box_arguments import (
     outer_arguments,
     setup_arguments,
 )
+from slop_code.execution.bubblewrap.box_user import box_user, ids_in_force
 from slop_code.execution.bubblewrap.bwrap_binary import (
     PROBE_S,
-    Probe,
     bwrap,
     bwrap_candidates,
     bwrap_files,
@@ -36,12 +33,18 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     probe_again,
     working_bwrap,
 )
-from slop_code.execution.bubblewrap.cgroups import control_groups, out_of_memory
+from slop_code.execution.bubblewrap.cgroups import (
+    authority_of,
+    begin_in_group,
+    can_limit_cpus,
+    control_groups,
+    cpu_limit,
+    out_of_memory,
+)
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
-from slop_code.execution.cache import Cache
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
@@ -53,7 +56,6 @@ from slop_code.execution.sandbox import (
     JudgeJob,
     JudgeRequest,
     JudgeResult,
-    PreparedSubject,
     SetupJob,
     launcher_settings,
 )
@@ -62,8 +64,7 @@ from slop_code.execution.templates import JudgeTemplate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from slop_code.execution.environment import EnvironmentSpec
+    from pathlib import Path
 
 COPY = "submission"
 """Name in a session's folder."""
@@ -77,7 +78,8 @@ class BubblewrapSandbox(HostSandbox):
     name = "bubblewrap"
 
     def layout(self, session: Path) -> BoxLayout:
-        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE, GATE)
+        cpus = self.spec.limits.cpus if can_limit_cpus() else None
+        return BoxLayout(WORKSPACE, "/tmp", HOME, TOOLS, LAUNCHER, JUDGE, GATE, cpus)
 
     def subject_env(self, entry: Path) -> str:
         return SUBJECT_ENV
@@ -94,26 +96,31 @@ class BubblewrapSandbox(HostSandbox):
     def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
         for name in ("layer", "work"):
             (job.scratch / name).mkdir()
-        return BubblewrapSetupBox(with_open_submission(job), self.python.prefix)
+        user = box_user(self.cache.root)
+        return BubblewrapSetupBox(with_open_submission(job, user), self.python.prefix, user)
 
     def judge(self, job: JudgeJob) -> JudgeResult:
         for name in ("tmp", "empty"):
             (job.scratch / name).mkdir(exist_ok=True)
-        job, limits = with_open_submission(job), self.spec.limits
+        user = box_user(self.cache.root)
+        job, limits = with_open_submission(job, user), self.spec.limits
         (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
         with (
-            control_groups(limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES) as groups,
+            control_groups(
+                limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES, cpus=limits.cpus, user=user
+            ) as groups,
             self._template(job) as (template, refused),
         ):
             if template is None:
                 argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
                 request = job.request
-                command = open_paths(argv)
+                command = begin_in_group(open_paths(argv, bwrap_files(), user), user)
                 done = run(command, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
                 _check_opened(request, done)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
+            unlimited = {"cpus"} if cpu_limit(groups) is None else None
         return JudgeResult(
             done,
             {
@@ -121,8 +128,9 @@ class BubblewrapSandbox(HostSandbox):
                 "judge_and_subject_apart": True,
                 "network": self.spec.network,
                 "control_groups": bool(groups),
-                **({"control_groups_of": "root" if os.geteuid() == 0 else "delegation"} if groups else {}),
-                "limits": limits.model_dump(mode="json", exclude={"cpus"}),
+                **({"control_groups_of": authority_of(groups)} if groups else {}),
+                "ids": ids_in_force(user),
+                "limits": limits.model_dump(mode="json", exclude=unlimited),
                 "judge": template.spec.kind if template else "cold",
                 **({"judge_reason": refused} if refused else {}),
             },
@@ -183,6 +191,9 @@ class BubblewrapSetupBox(HostSetupBox):
     prefix: str
     """Of the submission's interpreter."""
 
+    user: int | None
+    """Of the host, whom the box runs as; None: the evaluator's."""
+
     def put(self, name: str, text: str) -> str:
         HostSetupBox.put(self, name, text)  # super() finds the class before `slots` replaced it
         return f"/tmp/{name}"
@@ -190,7 +201,7 @@ class BubblewrapSetupBox(HostSetupBox):
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
-        argv = open_paths(box, bwrap_files())
+        argv = open_paths(box, bwrap_files(), self.user)
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
@@ -223,29 +234,3 @@ def _check_machine() -> None:
     probe_again()
     if working_bwrap() is None:
         raise InfrastructureError(no_bwrap_reason())
-
-
-def boxes_probe(spec: EnvironmentSpec) -> Probe:
-    """Opens a pair of boxes with nothing in them."""
-    with tempfile.TemporaryDirectory(prefix="slop-code-probe-") as folder:
-        empty = {
-            name: Path(folder) / name for name in ("submission", "tests", "shown", "reports", "tools", "scratch", "uv")
-        }
-        for path in empty.values():
-            path.mkdir()
-        request = JudgeRequest(
-            argv=[LAUNCHER, "/bin/true"],
-            environment={},
-            tests=empty["tests"],
-            shown=empty["shown"],
-            reports=empty["reports"],
-            tools=empty["tools"],
-            files={},
-            timeout=PROBE_S,
-        )
-        job = JudgeJob(request, empty["submission"], PreparedSubject(), empty["scratch"])
-        try:
-            done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
-        except InfrastructureError as error:
-            return Probe(str(error))
-    return Probe.of(done.exit_code, done.output)

@@ -1,7 +1,7 @@
 """Control groups: hard limits of the kernel, above the limits that `slopbox serve` enforces everywhere.
 
 The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. Root may make
-control groups anywhere, others in a group of version 2 that was delegated to them.
+control groups anywhere, others in a group of version 2 that was delegated to them, or in a scope of their systemd.
 """
 
 from __future__ import annotations
@@ -16,22 +16,32 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.bubblewrap.delegation import OWN_GROUP, delegated_group, leave_to_leaf
+from slop_code.execution.bubblewrap.delegation import LEAF, leave_to_leaf, own_delegated_group
+from slop_code.execution.bubblewrap.root_groups import group_of_boxes
+from slop_code.execution.bubblewrap.user_scope import is_own_scope
 from slop_code.execution.helper import helper_path
 from slop_code.execution.process import succeeds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 logger = logging.getLogger(__name__)
 
 ROOT = Path("/sys/fs/cgroup")
 PREFIX = "slop-code-"
 OOM_KILL = "oom_kill"
-EVENTS = (("memory.events", OOM_KILL), ("memory.oom_control", OOM_KILL), ("pids.events", "max"))
+EVENTS = (
+    ("memory.events", OOM_KILL),
+    ("memory.oom_control", OOM_KILL),
+    ("pids.events", "max"),
+    ("cpu.stat", "nr_throttled"),
+)
 """Files that count how often a limit struck, in version 2 and in version 1."""
 
 END_S = 30.0
+CPU_PERIOD_US = 100_000
+MIN_QUOTA_US = 1_000
+"""The kernel takes no less."""
 
 
 def available(root: Path = ROOT) -> bool:
@@ -41,17 +51,28 @@ def available(root: Path = ROOT) -> bool:
 
 
 @contextlib.contextmanager
-def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[list[Path]]:
-    """Folders of new groups with these limits, which exist during the block; none where they cannot be made."""
+def control_groups(
+    memory: int, processes: int, root: Path = ROOT, *, cpus: float | None = None, user: int | None = None
+) -> Iterator[list[Path]]:
+    """Folders of new groups with these limits, which exist during the block; none where they cannot be made.
+
+    Where the kernel limits no CPU time, the groups have the other limits: `cpu_limit` tells. `user`: of the host, whose
+    processes may enter the groups.
+    """
     limits = {"memory": memory, "processes": processes}
     made: list[Path] = []
     with contextlib.ExitStack() as locks:
         try:
             try:
-                for parent, files in _parents(root).items():
+                for parent, files in _parents(root, user).items():
                     _remove_abandoned(parent)
                     made.append(_new_group(parent, locks))
                     _set_up(made[-1], files, limits)
+                if made and cpus is not None:
+                    _limit_cpus(made, root, cpus, locks)
+                if user is not None:
+                    for group in made:
+                        os.chown(group / "cgroup.procs", user, user)
             except OSError:
                 _end(made)
                 made.clear()
@@ -61,15 +82,39 @@ def control_groups(memory: int, processes: int, root: Path = ROOT) -> Iterator[l
             _end(made)
 
 
+def authority_of(groups: Sequence[Path]) -> str:
+    """By what right these groups were made: `root`, `delegation`, or a `scope` that the evaluator asked for."""
+    if os.geteuid() == 0:
+        return "root"
+    return "scope" if is_own_scope(groups[0].parent) else "delegation"
+
+
 def group_parents() -> list[Path]:
     """Folders in which groups are made; none where they cannot be made."""
-    return list(_parents(ROOT))
+    parents = list(_parents(ROOT))
+    return [*dict.fromkeys([*parents, *_cpu_parents(ROOT)])] if parents else []
 
 
-def _parents(root: Path) -> dict[Path, dict[str, str]]:
+def can_limit_cpus() -> bool:
+    return bool(_parents(ROOT) and _cpu_parents(ROOT))
+
+
+def cpu_limit(groups: Sequence[Path]) -> float | None:
+    """The share of CPU time that the kernel allows these groups; None: it limits none."""
+    for group in groups:
+        with contextlib.suppress(OSError, ValueError):  # without a limit, the quota is a word
+            if (group / "cpu.max").exists():
+                quota, period = (group / "cpu.max").read_text().split()
+            else:
+                quota, period = ((group / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+            return int(quota) / int(period)
+    return None
+
+
+def _parents(root: Path, user: int | None = None) -> dict[Path, dict[str, str]]:
     """Parent folders of new groups, with the file of each limit: a single tree in version 2, two in version 1."""
-    if (root / "cgroup.controllers").exists():
-        parent = root if os.geteuid() == 0 else delegated_group(root, Path(OWN_GROUP).read_text())
+    if _is_unified(root):
+        parent = _root_parent(root, user) if os.geteuid() == 0 else own_delegated_group(root)
         if parent is None:
             return {}
         have = (parent / "cgroup.controllers").read_text().split()
@@ -79,6 +124,49 @@ def _parents(root: Path) -> dict[Path, dict[str, str]]:
         return {}
     trees = {root / "memory": {"memory": "memory.limit_in_bytes"}, root / "pids": {"processes": "pids.max"}}
     return trees if all(os.access(tree / "cgroup.procs", os.W_OK) for tree in trees) else {}
+
+
+def _root_parent(root: Path, user: int | None) -> Path | None:
+    return root if user is None else group_of_boxes(root, user)
+
+
+def can_enter_groups(user: int, root: Path = ROOT) -> bool:
+    """Whether boxes that run as this user of the host can enter the groups that root makes, if it makes any."""
+    return not _is_unified(root) or not _parents(root) or group_of_boxes(root, user) is not None
+
+
+def begin_in_group(command: Sequence[str], user: int | None, root: Path = ROOT) -> list[str]:
+    """The command, in the group in which boxes of this user of the host begin, where there is one."""
+    group = group_of_boxes(root, user) if user is not None and _is_unified(root) and _parents(root) else None
+    if group is None:
+        return list(command)
+    return [str(helper_path()), "join-cgroups", str(group / LEAF / "cgroup.procs"), "--", *command]
+
+
+def _is_unified(root: Path) -> bool:
+    return (root / "cgroup.controllers").exists()
+
+
+def _cpu_parents(root: Path) -> list[Path]:
+    """Parent folders of groups that limit CPU time; in version 2 that of all groups."""
+    if not _is_unified(root):
+        return [root / "cpu"] if os.access(root / "cpu/cgroup.procs", os.W_OK) else []
+    return [parent for parent in _parents(root) if "cpu" in (parent / "cgroup.controllers").read_text().split()]
+
+
+def _limit_cpus(made: list[Path], root: Path, cpus: float, locks: contextlib.ExitStack) -> None:
+    """The kernel may refuse it, such as more than an outer group has; then that group is the limit."""
+    quota = max(MIN_QUOTA_US, round(min(cpus, os.cpu_count() or 1) * CPU_PERIOD_US))
+    with contextlib.suppress(OSError):
+        for parent in _cpu_parents(root):
+            if _is_unified(root):
+                (made[0].parent / "cgroup.subtree_control").write_text("+cpu")
+                (made[0] / "cpu.max").write_text(f"{quota} {CPU_PERIOD_US}")
+            else:
+                _remove_abandoned(parent)
+                made.append(_new_group(parent, locks))
+                (made[-1] / "cpu.cfs_period_us").write_text(str(CPU_PERIOD_US))
+                (made[-1] / "cpu.cfs_quota_us").write_text(str(quota))
 
 
 def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> None:

@@ -1,4 +1,4 @@
-"""Files of other users in closed folders, for an evaluator that is root: `sudo slop-code` in a home of mode 0700.
+"""Files that boxes of an evaluator that is root could not reach, as after `sudo slop-code` in a home of mode 0700.
 
 A box maps one user of the host. Where that user is root, the box's root may do with root's own files what it likes,
 and with those of others only what their modes allow to everyone. So the evaluator's root opens the paths that bwrap
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.bubblewrap.system_mounts import is_within
+from slop_code.execution.bubblewrap.system_mounts import ROOTS, is_within
 from slop_code.execution.helper import helper_path
-from slop_code.execution.process import run
+from slop_code.execution.process import run, succeeds
 from slop_code.execution.submission import walk_tree
 
 if TYPE_CHECKING:
@@ -26,58 +26,95 @@ if TYPE_CHECKING:
 
     Job = TypeVar("Job", JudgeJob, SetupJob)
 
-SOURCES = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try", "--overlay-src")
+SOURCES = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try")
+OVERLAY, LAYER = "--overlay", "--overlay-src"
+SYSTEM = (*ROOTS, "/etc")
+KERNEL = ("/proc", "/sys", "/dev")
 COPY = "opened"
 COPY_S = 600
 
 
-def open_paths(argv: Sequence[str], files: Iterable[Path] = ()) -> list[str]:
+def open_paths(argv: Sequence[str], files: Iterable[Path] = (), user: int | None = None) -> list[str]:
     """The command of bwrap in a mount namespace in which its root reaches every source, and these files.
 
-    Without privileges a box reaches what the evaluator reaches, so there is nothing to open.
+    `user`: the user of the host whom the boxes run as, and who owns root's files in all sources but the system's. None:
+    the evaluator's. Without privileges a box reaches what the evaluator reaches, so there is nothing to open.
     """
     if os.geteuid() != 0:
         return list(argv)
     closed: dict[str, str] = {}
-    for source in [*_sources(argv), *map(str, files)]:
+    mapped: dict[str, None] = {}
+    for source, is_system in [*_sources(argv), *((str(file), False) for file in files)]:
         for path in (os.path.realpath(source), source):  # a link is gone when the folder that it is in is covered
-            if os.path.exists(path) and (folder := closed_folder(path)):
+            if not os.path.exists(path):
+                continue
+            if folder := closed_folder(path, user):
                 closed[path] = folder
-    if not closed:
+            if user is not None and not is_system and can_map(path):
+                mapped[path] = None
+    plain = [path for path in closed if path not in mapped]
+    if not closed and user is None:
         return list(argv)
     folders = [*dict.fromkeys(closed.values())]
     outermost = [folder for folder in folders if not is_within(folder, [other for other in folders if other != folder])]
     covers = [word for folder in outermost for word in ("--cover", folder)]
-    return [str(helper_path()), "open-paths", *covers, *closed, "--", *argv]
+    identity = [] if user is None else ["--as", str(user)]
+    paths = [*plain, "--map", *mapped] if mapped else plain
+    return [str(helper_path()), "open-paths", *identity, *covers, *paths, "--", *argv]
 
 
-def _sources(argv: Sequence[str]) -> Iterator[str]:
-    """The values of variables are skipped."""
+def _sources(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Each with whether it is the system's; the values of variables are skipped."""
     words = iter(argv[: argv.index("--")])
     for word in words:
         if word == "--setenv":
             next(words), next(words)
         elif word in SOURCES:
-            yield next(words)
+            source, target = next(words), next(words)
+            yield source, is_within(source, KERNEL) or (source == target and is_within(source, SYSTEM))
+        elif word == OVERLAY:  # both folders have to be on one mount
+            yield os.path.dirname(next(words)), False
+        elif word == LAYER:
+            source = next(words)
+            yield source, source in ("/usr/bin", "/bin")
 
 
-def closed_folder(path: str) -> str | None:
+def can_map(path: str | Path) -> bool:
+    """Whether this file system can be mounted with other owners, which not all can."""
+    return _can_map(os.stat(path).st_dev, str(path))
+
+
+_mappable: dict[int, bool] = {}
+
+
+def _can_map(device: int, path: str) -> bool:
+    if device not in _mappable:
+        command = [str(helper_path()), "open-paths", "--as", "1", "--map", path, "--", "/bin/true"]
+        _mappable[device] = succeeds(command)
+    return _mappable[device]
+
+
+def closed_folder(path: str, user: int | None = None) -> str | None:
     """The first folder on the way to a path that root of a box cannot search."""
     folders = reversed(Path(path).parents)
-    closed = (folder for folder in folders if not _allows(os.stat(folder), stat.S_IXOTH))
+    closed = (folder for folder in folders if not _allows(os.stat(folder), stat.S_IXOTH, user))
     return next(map(os.path.realpath, closed), None)
 
 
-def _allows(info: os.stat_result, right: int) -> bool:
+def _allows(info: os.stat_result, right: int, user: int | None = None) -> bool:
     """`right`: as one of everyone. The owner root has all rights, if the group is root's, too."""
+    if user is not None:
+        return bool(info.st_mode & right)
     if info.st_uid == 0:
         return info.st_gid == 0 or bool(info.st_mode & right << 6)
-    return bool(info.st_mode & (right << 3 if info.st_gid in (os.getegid(), *os.getgroups()) else right))
+    return bool(info.st_mode & (right << 3 if info.st_gid == os.getegid() else right))
 
 
-def with_open_submission(job: Job) -> Job:
-    """The job with a copy of the submission, owned by root, if a box could not read all that the evaluator reads."""
-    if os.geteuid() != 0 or job.submission is None or _is_open(job.submission):
+def with_open_submission(job: Job, user: int | None = None) -> Job:
+    """The job with a copy of the submission, owned by root, if a box could not use it as the evaluator does."""
+    if os.geteuid() != 0 or job.submission is None:
+        return job
+    if _is_open(job.submission) and (user is None or can_map(job.submission)):
         return job
     target = job.scratch / COPY
     target.mkdir(mode=0o700)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.bubblewrap.user_scope import OWN_GROUP, enter_user_scope
 from slop_code.execution.process import capture
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-OWN_GROUP = "/proc/self/cgroup"
 LEAF = "slop-code.evaluators"
 """Group of the processes that were in the delegated group itself: a group whose groups have limits has no processes."""
 
@@ -23,6 +20,15 @@ and is asked. All other groups are systemd's own, even where their files belong 
 
 QUESTION_S = 20
 MAX_MOVES = 100
+
+
+def own_delegated_group(root: Path) -> Path | None:
+    """The delegated group that this process is in, which may be a new scope of the user's systemd."""
+    group = delegated_group(root, Path(OWN_GROUP).read_text())
+    if group is not None:
+        return group
+    enter_user_scope()
+    return delegated_group(root, Path(OWN_GROUP).read_text())
 
 
 def delegated_group(root: Path, own: str) -> Path | None:

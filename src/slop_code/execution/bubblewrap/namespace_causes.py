@@ -15,9 +15,14 @@ SETTINGS = {
     "userns_clone": "kernel/unprivileged_userns_clone",
     "apparmor_restricts": "kernel/apparmor_restrict_unprivileged_userns",
 }
+APPARMOR_SETTING = "kernel.apparmor_restrict_unprivileged_userns"
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
 BWRAP_ERROR = "bwrap: "
 """Prefix of bwrap's errors. Its exit status is 1 then, which is also that of a pytest whose tests failed."""
+
+DISTRIBUTION_BWRAP = "/usr/bin/bwrap"
+DISTRIBUTION_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
+"""Profile for the bubblewrap of the distribution; some have it among the examples, where it does nothing."""
 
 PROFILE_FILE = "/etc/apparmor.d/slop-code-bwrap"
 OTHERWISE = "use an environment of type docker, or isolation: none"
@@ -32,6 +37,9 @@ class MachineFacts:
     max_user_namespaces: int | None = None
     userns_clone: int | None = None
     apparmor_restricts: int | None = None
+    has_unused_profile: bool = False
+    """The distribution's bubblewrap would have a profile, and is not installed; else it was tried and does not work."""
+
     in_container: bool = False
     has_seccomp_filter: bool = False
 
@@ -40,6 +48,7 @@ class MachineFacts:
         return cls(
             release=os.uname().release,
             is_root=os.geteuid() == 0,
+            has_unused_profile=os.path.exists(DISTRIBUTION_PROFILE) and not os.path.exists(DISTRIBUTION_BWRAP),
             in_container=any(map(os.path.exists, CONTAINER_FILES)) or "container" in os.environ,
             has_seccomp_filter="\nSeccomp:\t2" in Path("/proc/self/status").read_text(),
             **{name: _setting(file) for name, file in SETTINGS.items()},
@@ -85,12 +94,23 @@ def cause_of(facts: MachineFacts) -> NamespaceCause | None:
         return NamespaceCause(fact, "start it with `--privileged`, or evaluate outside of it")
     if facts.apparmor_restricts == 1 and not facts.is_root:
         return NamespaceCause(
-            "kernel.apparmor_restrict_unprivileged_userns is 1: AppArmor forbids user namespaces of programs without "
-            "a profile",
-            "allow them for slop-code's bubblewrap alone: `slop-code doctor --apparmor-profile` prints the profile and "
-            "the commands that load it",
+            f"{APPARMOR_SETTING} is 1: AppArmor forbids user namespaces of programs without a profile",
+            _apparmor_advice(facts),
         )
     return None
+
+
+def _apparmor_advice(facts: MachineFacts) -> str:
+    """The narrowest way comes first."""
+    ways = [
+        "allow them for slop-code's bubblewrap alone: `slop-code doctor --apparmor-profile` prints the profile and the "
+        "commands that load it"
+    ]
+    if facts.has_unused_profile:
+        ways.append("else install the distribution's bubblewrap, which has a profile: `sudo apt install bubblewrap`")
+    ways.append("else use an environment of type docker")
+    ways.append(f"last, allow them to every program of this machine: `sudo sysctl -w {APPARMOR_SETTING}=0`")
+    return "; ".join(ways)
 
 
 def _version(release: str) -> tuple[int, int]:

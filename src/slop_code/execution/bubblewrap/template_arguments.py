@@ -20,8 +20,9 @@ from slop_code.execution.bubblewrap.box_arguments import (
     WORKSPACE,
     set_environment,
 )
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap
-from slop_code.execution.bubblewrap.cgroups import group_parents
+from slop_code.execution.bubblewrap.box_user import box_user
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.cgroups import begin_in_group, group_parents
 from slop_code.execution.bubblewrap.closed_folders import open_paths
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
 from slop_code.execution.helper import helper_path
@@ -68,4 +69,5 @@ def template_arguments(
         "--chdir", WORKSPACE, *set_environment(environment), "--",
         "/slop/box", "init", "--proc", ALL_PROC, "--judge", *template.argv,
     ]  # fmt: skip
-    return open_paths(box)
+    user = box_user(cache.root)
+    return begin_in_group(open_paths(box, bwrap_files(), user), user)

@@ -64,8 +64,9 @@ static amount shared_segments(void) {
     return total;
 }
 
-/* Bytes that are the process's alone or shared memory; files that it maps are not its own, but the kernel's peak of a
- * process has them, so their size is kept. A thread counts as a process, as it does for the kernel. */
+/* Bytes that are the process's alone, in memory or swapped out, or shared memory; files that it maps are not its own,
+ * but the kernel's peak of a process has them, so their size is kept. A thread counts as a process, as it does for the
+ * kernel. */
 static amount memory_of(const char *pid, uint64_t *threads) {
     char path[300], line[256];
     amount total = 0, number;
@@ -73,7 +74,9 @@ static amount memory_of(const char *pid, uint64_t *threads) {
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     while (fgets(line, sizeof line, file))
-        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10;
+        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1 ||
+            sscanf(line, "VmSwap: %llu", &number) == 1)
+            total += number << 10;
         else if (sscanf(line, "RssFile: %llu", &number) == 1) mapped_files = number << 10 > mapped_files ? number << 10 : mapped_files;
         else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
     fclose(file);
@@ -88,8 +91,8 @@ static amount divided_memory_of(const char *pid) {
     uint64_t threads = 0;
     snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
     if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:")) return memory_of(pid, &threads);
-    static const char *const kinds[] = {"Pss_Anon:", "Pss_Shmem:"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const kinds[] = {"Pss_Anon:", "Pss_Shmem:", "SwapPss:"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *line = strstr(text, kinds[i]);
         if (line && sscanf(line + strlen(kinds[i]), "%llu", &number) == 1) total += number << 10;
     }

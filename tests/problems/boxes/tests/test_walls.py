@@ -109,7 +109,7 @@ def test_a_process_may_bound_itself(says):
     code = """
 import os, resource, threading
 resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE, (64, 64))
-os.setpriority(os.PRIO_PROCESS, 0, 5)
+os.setpriority(os.PRIO_PROCESS, 0, 19)
 os.sched_setaffinity(threading.get_native_id(), os.sched_getaffinity(0))
 print(resource.getrlimit(resource.RLIMIT_NOFILE))
 """

@@ -1,0 +1,60 @@
+"""User of the host whom the boxes of an evaluator that is root run as: one that nobody else is."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from slop_code.errors import InfrastructureError
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, PROBE_S, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.cgroups import can_enter_groups
+from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.process import capture
+
+FIRST_USER = 1_900_000_000
+"""Above the users of containers, and of nobody as far as systemd's table of users says. An evaluator has its own."""
+
+CHANGE = "echo changed > /probe/file && mkdir /probe/folder && echo made > /kept/made"
+
+
+def box_user(folder: Path) -> int | None:
+    """None: boxes run as the user of the evaluator. `folder`: of the cache, in which the boxes write."""
+    if os.geteuid() != 0 or not can_map(folder):
+        return None
+    user = FIRST_USER + os.getpid()
+    return user if can_enter_groups(user) and _can_make_boxes(user, os.stat(folder).st_dev, folder) else None
+
+
+def ids_in_force(user: int | None) -> str:
+    """Words of the result: whose user of the host judge and subject share."""
+    return "unprivileged" if user is not None else "root" if os.geteuid() == 0 else "evaluator"
+
+
+_probed: dict[tuple[int, int], bool] = {}
+
+
+def _can_make_boxes(user: int, device: int, folder: Path) -> bool:
+    """The kernel may forbid user namespaces to all but root, or layers of mounts with other owners."""
+    if (user, device) not in _probed:
+        _probed[user, device] = _probe(user, folder)
+    return _probed[user, device]
+
+
+def _probe(user: int, parent: Path) -> bool:
+    with tempfile.TemporaryDirectory(prefix="slop-code-probe-", dir=parent) as folder:
+        layer, kept = Path(folder) / "layer", Path(folder) / "kept"
+        layer.mkdir()
+        kept.mkdir()
+        (layer / "file").touch(mode=0o600)
+        box = [
+            bwrap(), "--unshare-user", "--uid", "1000", "--gid", "1000", *NAMESPACES, *CONTAINED, *system_arguments(),
+            "--proc", "/proc", "--dev", "/dev", "--bind", str(kept), "/kept",
+            "--overlay-src", str(layer), "--tmp-overlay", "/probe", "--", "/bin/sh", "-c", CHANGE,
+        ]  # fmt: skip
+        try:
+            done = capture(open_paths(box, bwrap_files(), user), PROBE_S)
+            return done.exit_code == 0 and (kept / "made").stat().st_uid == 0
+        except (InfrastructureError, OSError):
+            return False

@@ -1,0 +1,116 @@
+"""Boxes of an evaluator that is root run as a user of the host that nobody else is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from slop_code.execution.bubblewrap.box_user import FIRST_USER, box_user, ids_in_force
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap, bwrap_files
+from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
+from slop_code.execution.bubblewrap.delegation import LEAF
+from slop_code.execution.bubblewrap.root_groups import group_of_boxes
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root's boxes have another user")
+UNIFIED = Path("/sys/fs/cgroup/unified")
+
+TESTS = {
+    "test_checkpoint_1.py": """
+    import os
+    from pathlib import Path
+
+
+    def test_the_system_is_not_the_submissions_own(run):
+        seen = run("import os; print(os.getuid(), os.stat('/usr').st_uid, os.stat('.').st_uid)").stdout
+        assert seen == "1000 65534 1000\\n"
+        assert (os.getuid(), os.stat("/usr").st_uid) == (1000, 65534)
+
+
+    def test_both_change_what_the_other_made(run, tmp_path):
+        run("open('private', 'a').write(' changed'); import os; os.makedirs('made/inner')")
+        assert Path("private").read_text() == "closed changed"
+        Path("made/inner").rmdir()
+        (tmp_path / "mine").write_text("one")
+        run(f"import os; os.rename({str(tmp_path / 'mine')!r}, {str(tmp_path / 'theirs')!r})")
+        assert (tmp_path / "theirs").read_text() == "one"
+        (tmp_path / "theirs").unlink()
+    """
+}
+
+
+@pytest.fixture
+def user(empty_cache):
+    if (user := box_user(empty_cache.root)) is None:
+        pytest.skip("the file system, or the kernel, maps no users of mounts")
+    return user
+
+
+@ROOT
+@pytest.mark.e2e
+def test_the_user_is_no_other_evaluators(user):
+    assert user == FIRST_USER + os.getpid()
+    assert ids_in_force(user) == "unprivileged"
+
+
+@ROOT
+@pytest.mark.parametrize("warm", [False, True])
+def test_judge_and_subject_are_not_the_hosts_root(user, make_problem, make_submission, evaluate, warm):
+    submission = make_submission({"main.py": "import sys; exec(sys.argv[1])", "private": "closed"})
+    (submission / "private").chmod(0o600)
+    submission.chmod(0o700)
+    problem = make_problem(TESTS)
+    for _ in range(3 if warm else 1):
+        results = evaluate(problem, submission)
+        assert [test.failure_message for test in results.tests] == [None, None]
+        assert results.isolation["ids"] == "unprivileged"
+
+
+@ROOT
+@pytest.mark.e2e
+def test_a_kept_overlay_is_written_in_a_closed_folder(user, tmp_path):
+    """Both folders of its upper layer have to be on one mount."""
+    closed = tmp_path / "closed"
+    for name in ("upper", "work", "lower"):
+        (closed / name).mkdir(parents=True)
+    closed.chmod(0o700)
+    layers = ["--overlay-src", str(closed / "lower"), "--overlay", str(closed / "upper"), str(closed / "work"), "/kept"]
+    box = [bwrap(), "--unshare-user", *system_arguments(), *layers, "--", "/bin/sh", "-c", "echo made > /kept/file"]
+    done = subprocess.run(open_paths(box, bwrap_files(), user), capture_output=True, text=True)
+    assert done.stderr == ""
+    assert (closed / "upper/file").stat().st_uid == 0
+
+
+@pytest.mark.e2e
+def test_not_every_file_system_can_have_other_owners():
+    assert not can_map("/proc")
+
+
+@pytest.mark.parametrize(("user", "own", "words"), [(1, 0, "unprivileged"), (None, 0, "root"), (None, 5, "evaluator")])
+def test_the_result_says_whose_user_it_is(monkeypatch, user, own, words):
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    assert ids_in_force(user) == words
+
+
+@ROOT
+@pytest.mark.e2e
+def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(helper, tmp_path):
+    if not (UNIFIED / "cgroup.procs").exists():
+        pytest.skip("there is no tree of version 2 beside that of version 1")
+    user = FIRST_USER + os.getpid()
+    group = group_of_boxes(UNIFIED, user, controllers=())
+    assert group == group_of_boxes(UNIFIED, user)
+    (group / "slop-code-1").mkdir()
+    os.chown(group / "slop-code-1/cgroup.procs", user, user)
+    join = [helper, "join-cgroups", f"{group}/slop-code-1/cgroup.procs", "--", "/bin/cat", "/proc/self/cgroup"]
+    command = [helper, "open-paths", "--as", str(user), "--map", str(tmp_path), "--", *join]
+    begin = [helper, "join-cgroups", f"{group}/{LEAF}/cgroup.procs", "--"]
+    try:
+        assert "cannot enter" in subprocess.run(command, capture_output=True, text=True).stderr
+        done = subprocess.run([*begin, *command], capture_output=True, text=True)
+        assert f"0::/{group.name}/slop-code-1\n" in done.stdout
+    finally:
+        (group / "slop-code-1").rmdir()
