@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.docker.container_runtime import runtime_arguments
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
 from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
@@ -47,6 +48,10 @@ SETUP_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETF
 COMMON = ("--init=false", "--no-healthcheck", "--log-driver", "none", "--workdir", "/")
 """Process 1 is the helper, no health check of the image runs, and no process starts in the submission's folder."""
 
+RELAY_PORT = "29573"
+"""Of the loopback network that both containers share, below the ports that a kernel chooses itself. It is open until
+the subject's container has connected, before anything of the submission runs."""
+
 ADMIT_S = 60
 MAX_WORKSPACE = 2 << 30
 """Bytes of a workspace, which is in memory while the tests run."""
@@ -54,6 +59,9 @@ MAX_WORKSPACE = 2 << 30
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""
+
+RUNTIME_PROCESSES = 4
+"""Threads of the host for each process of the subject, where the runtime may be a program with its own kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +140,10 @@ class ContainerSpec:
     image: str
     mounts: Sequence[Mount]
     network: str | None = None
+    runtime: str | None = None
+    is_relayed: bool = False
+    """Calls are relayed over the loopback network if the subject's kernel is another one than the judge's."""
+
     user: User = field(default_factory=lambda: User(0, 0))
     workspace: str = ""
 
@@ -163,7 +175,7 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         *[word for path in own for word in ("--mkdir", path, "755", "--chown", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", "--ready", *(["--forward-stdin"] if job.request.interactive else []),
+        "--listen", f"{GATE}/socket", *(["--loopback", RELAY_PORT] if container.is_relayed else []), "--ready", *(["--forward-stdin"] if job.request.interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in returned for word in ("--send", name, f"{JUDGE}/{name}")],
         "--judge", BOX, "restrict", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
@@ -185,26 +197,27 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
     shared = zip(names.shared, targets, (False, False, True, True), strict=True)
     mounts = [*[Mount(name, target, readonly) for name, target, readonly in shared], *container.mounts]
     return [
-        "run", "--detach", "--name", names.of("subject"), *labels(container.owner),
+        "run", "--detach", "--name", names.of("subject"), *labels(container.owner), *runtime_arguments(container.runtime),
         "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
         "--user", str(container.user), *capabilities(), "--security-opt", "no-new-privileges",
-        *limit_arguments(limits),
+        *limit_arguments(limits, has_runtime=container.runtime is not None),
         "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
-        "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
+        "serve", f"{GATE}/socket{f',{RELAY_PORT}' if container.is_relayed else ''}", str(limits.memory), str(limits.processes), str(limits.disk), "0",
         workspace, "/tmp", HOME,
     ]  # fmt: skip
 
 
-def limit_arguments(limits: Limits) -> list[str]:
+def limit_arguments(limits: Limits, *, has_runtime: bool = False) -> list[str]:
     """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
 
     Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too.
     """
     memory = str(limits.memory + 3 * limits.disk)
+    processes = (limits.processes + BOX_PROCESSES) * (RUNTIME_PROCESSES if has_runtime else 1)
     return [
-        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),
+        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(processes),
         "--cpus", f"{cpus(limits):g}", "--shm-size", str(min(limits.disk, limits.memory)),
     ]  # fmt: skip
 
@@ -221,6 +234,7 @@ def worker_arguments(name: str, container: ContainerSpec, steps: Sequence[str], 
     """
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(container.owner),
+        *runtime_arguments(container.runtime),
         *(["--network", container.network] if container.network else []), *COMMON, "--user", "0:0",
         # Without no-new-privileges, as set-up may use sudo; it is root as a rule anyway.
         *capabilities(SETUP_CAPABILITIES), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),

@@ -20,6 +20,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
+from slop_code.execution.docker.container_runtime import missing_runtime_reason
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
@@ -83,7 +84,7 @@ class DockerSandbox:
 
     def unavailable_reason(self) -> str | None:
         """An engine that does not answer raises its error; otherwise the support volume is made."""
-        reason = self.engine.unavailable_reason()
+        reason = self.engine.unavailable_reason() or missing_runtime_reason(self.engine, self.settings.runtime)
         if reason is None:
             _ = self.support_volume
         return reason
@@ -148,7 +149,7 @@ class DockerSandbox:
 
     def subject_identity(self) -> Sequence[object]:
         """The image decides which interpreters there are, and the steps of set-up name the one that is used."""
-        return self.identity()
+        return [*self.identity(), self.settings.runtime]
 
     def _image_python(self, request: str) -> ImagePython:
         """The interpreter of the image that fits; it is asked once."""
@@ -317,14 +318,17 @@ class DockerSandbox:
             user=self.box_user(),
             workspace=self.settings.workdir,
             mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
+            is_relayed=self.settings.runtime is not None and self._test_network() != "host",
             **settings,
         )
 
     def _judge_arguments(self, names: c.ContainerNames, job: JudgeJob, source: Mount | None) -> list[str]:
         tools = Mount(self.objects_of(job.request.tools)["tools"], c.TOOLS)
-        network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
-        container = self._container(names, "judge", [tools], image=self.image(), network=network)
+        container = self._container(names, "judge", [tools], image=self.image(), network=self._test_network())
         return c.judge_arguments(names, container, job, source)
+
+    def _test_network(self) -> str:
+        return (self.settings.network or "bridge") if self.spec.network == "full" else "none"
 
     def _make_volumes(self, names: c.ContainerNames, measured: TreeSummary) -> None:
         disk = self.spec.limits.disk
@@ -364,7 +368,7 @@ class DockerSandbox:
 
     def _start_subject(self, names: c.ContainerNames, image: str, path: str) -> str:
         """The engine's warning: an engine that cannot enforce a limit warns, and starts the container all the same."""
-        container = self._container(names, "subject", image=image)
+        container = self._container(names, "subject", image=image, runtime=self.settings.runtime)
         answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits, path))
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
@@ -380,7 +384,8 @@ class DockerSandbox:
             "control_groups": not warning,
             "limits": limits,
         }
-        return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
+        optional = {"runtime": self.settings.runtime, "warning": warning}
+        return JudgeResult(done, isolation | {name: value for name, value in optional.items() if value})
 
 
 def returned_folders(job: JudgeJob) -> dict[str, Path]:

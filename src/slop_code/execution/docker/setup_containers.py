@@ -69,8 +69,8 @@ class WorkerSpec:
     expected: TreeSummary | None = None
     """The size of a mounted folder that is copied."""
 
-    covered: bool = False
-    """The commands see nothing of /slop."""
+    of_submission: bool = False
+    """The commands are those of a submission's set-up: they see nothing of /slop, and have the runtime of the subject."""
 
 
 @contextlib.contextmanager
@@ -81,11 +81,12 @@ def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
+        runtime=docker.settings.runtime if spec.of_submission else None,
         mounts=[docker.support_volume, *docker.mounts, *spec.mounts],
     )
     trees = {"net": c.NET, "workspace": docker.settings.workdir}
     steps = [*c.unpack_steps(trees, docker.setup_user()), *spec.steps]
-    arguments = c.worker_arguments(name, container, steps, covered=spec.covered)
+    arguments = c.worker_arguments(name, container, steps, covered=spec.of_submission)
     with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
             join_sender = start_thread(child.send, itertools.chain(certificates(), spec.parts, [pack_end()]))
@@ -117,7 +118,7 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        spec = WorkerSpec(mounts, steps, parts, measured if source else None, covered=True)
+        spec = WorkerSpec(mounts, steps, parts, measured if source else None, of_submission=True)
         with worker(docker, job.scratch / "log", spec) as name:
             yield DockerSetupBox(docker, name, user, job)
             if job.discard:

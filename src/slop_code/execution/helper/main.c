@@ -42,6 +42,7 @@ static const struct { const char *name; int (*main)(int argc, char **argv); } mo
     {"run", run_main},                   /* unprivileged: the launcher in the judge's box */
     {"serve", serve_main},               /* unprivileged: the spawner, first process of the subject's box */
     {"hold", hold_main},                 /* unprivileged: the place of a forked judge in its box */
+    {"relay", relay_main},               /* unprivileged: takes calls for a subject's box of another kernel */
     {"reap", reap_main},                 /* unprivileged */
     {"merge-output", merge_output_main}, /* unprivileged */
     {"id", id_main},                     /* unprivileged */

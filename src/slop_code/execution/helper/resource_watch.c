@@ -68,16 +68,20 @@ static amount shared_segments(void) {
  * process has them, so their size is kept. A thread counts as a process, as it does for the kernel. */
 static amount memory_of(const char *pid, uint64_t *threads) {
     char path[300], line[256];
-    amount total = 0, number;
+    amount total = 0, number, resident = 0, data = 0;
+    int is_divided = 0;
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     while (fgets(line, sizeof line, file))
-        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10;
+        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10, is_divided = 1;
         else if (sscanf(line, "RssFile: %llu", &number) == 1) mapped_files = number << 10 > mapped_files ? number << 10 : mapped_files;
+        else if (sscanf(line, "VmRSS: %llu", &number) == 1) resident = number << 10;
+        else if (sscanf(line, "VmData: %llu", &number) == 1) data = number << 10;
         else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
     fclose(file);
-    return total;
+    /* gVisor does not tell the process's own memory from files. Its own is no more than what it may write to. */
+    return is_divided ? total : resident < data ? resident : data;
 }
 
 /* The same with pages that several processes share divided between them: those of forked workers are often the same.

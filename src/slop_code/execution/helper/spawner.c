@@ -1,6 +1,8 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
  *
- * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
+ * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. A path may be followed by a
+ * comma and a port of the loopback network: where no descriptor arrives, since this box has a kernel of its own, calls
+ * come through the relay (relay.c), whose thread connects to that port. NPROC limits all processes of
  * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
  * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
  * FOLDER is writable for the submission and of limited size.
@@ -47,6 +49,7 @@ struct call {
 static struct call calls[MAX_CALLS];
 static int call_count;
 static int listener_is_shared; /* whether the submission, too, can reach the listener */
+static int is_relayed; /* the listener is a socket of the relay, which sends the connections of calls */
 static struct { rlim_t memory, processes, file_size, of_user; } limits;
 
 /* The call fails only where the hard limit is lower than `value`: then the stricter limit stays. */
@@ -186,7 +189,10 @@ static int handle_packet(int fd) {
 
 static void accept_call(int listener) {
     struct request request;
-    int fds[REQUEST_FDS], fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    int fds[REQUEST_FDS], fd = -1;
+    char greeting;
+    if (!is_relayed) fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    else if (receive_descriptors(listener, &greeting, 1, &fd, 1) != 1) return;
     if (fd < 0) return;
     if (listener_is_shared && is_of_this_box(fd)) {
         close(fd);
@@ -266,18 +272,25 @@ static void enforce_limits(int at_once) {
 }
 
 /* Returns the listener. `judge` becomes the connection that ends with the judge's box, if there is one. */
-static int open_listener(const char *word, int *judge) {
-    char greeting;
-    int listener = atoi(word);
+static int open_listener(char *word, int *judge) {
+    char greeting, *port = strchr(word, ',');
+    int listener = atoi(word), connection;
     if (word[0] != '/') return listener;
     errno = 0;
     if (getpid() != 1) die("not process 1: the submission could end this");
-    listener_is_shared = 1;
+    if (port) *port++ = 0;
     *judge = connect_to(word);
-    if (*judge < 0) die("no answer from the judge's box");
-    errno = 0;
-    if (receive_descriptors(*judge, &greeting, 1, &listener, 1) != 1) die("the judge's box did not admit this one");
-    return listener;
+    if (*judge >= 0 && receive_descriptors(*judge, &greeting, 1, &listener, 1) == 1 && send(*judge, "", 1, MSG_NOSIGNAL) == 1) {
+        listener_is_shared = 1;
+        return listener;
+    }
+    if (!port) die("the judge's box did not admit this one");
+    if (*judge >= 0) close(*judge);
+    *judge = -1;
+    connection = loopback_socket(port, 0);
+    if (connection < 0) die("no way to the judge's box: no descriptor was received, and the loopback network is another one");
+    is_relayed = 1;
+    return connection;
 }
 
 int serve_main(int argc, char **argv) {
@@ -293,6 +306,7 @@ int serve_main(int argc, char **argv) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     fcntl(listener, F_SETFD, FD_CLOEXEC);
     int signals = open_signals((const int[]){SIGCHLD, 0});
+    if (is_relayed) listener = start_relay_thread(listener); /* after the signals, which no thread may take */
     for (;;) {
         struct pollfd watched[MAX_CALLS + 3] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}, {judge, POLLIN, 0}};
         int count = call_count;
