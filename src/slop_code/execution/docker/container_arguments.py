@@ -42,6 +42,9 @@ UV_CACHE = f"{JUDGE}/uv-cache"
 JUDGE_INIT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
 """Process 1 of the judge's container unpacks, mounts and changes its user; pytest has none of these."""
 
+RELAYED_SPAWNER_CAPABILITIES = ("KILL", "SETGID", "SETPCAP", "SETUID", "SYS_PTRACE")
+"""In a kernel of its own the spawner is root, so that no call can end it; calls have no capability."""
+
 SETUP_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID")
 """Capabilities that package managers need."""
 
@@ -60,8 +63,12 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""
 
-RUNTIME_PROCESSES = 4
-"""Threads of the host for each process of the subject, where the runtime may be a program with its own kernel."""
+RELAYED_MEMORY = 4
+"""Times the limit: what processes can take before `slopbox serve` looks again, and the memory of their kernel."""
+
+RELAYED_PROCESSES = 8192
+"""The same where the runtime is a program with a kernel of its own, which has several threads of the host for each
+process of the subject. gVisor ends if it gets no more; `slopbox serve` alone enforces the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,7 @@ class ContainerSpec:
     network: str | None = None
     runtime: str | None = None
     is_relayed: bool = False
-    """Calls are relayed over the loopback network if the subject's kernel is another one than the judge's."""
+    """The subject's kernel is another one than the judge's, so calls go through the loopback network."""
 
     user: User = field(default_factory=lambda: User(0, 0))
     workspace: str = ""
@@ -175,7 +182,7 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         *[word for path in own for word in ("--mkdir", path, "755", "--chown", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", *(["--loopback", RELAY_PORT] if container.is_relayed else []), "--ready", *(["--forward-stdin"] if job.request.interactive else []),
+        "--listen", f"{GATE}/socket", *(["--relay", RELAY_PORT] if container.is_relayed else []), "--ready", *(["--forward-stdin"] if job.request.interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in returned for word in ("--send", name, f"{JUDGE}/{name}")],
         "--judge", BOX, "restrict", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
@@ -199,23 +206,31 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
     return [
         "run", "--detach", "--name", names.of("subject"), *labels(container.owner), *runtime_arguments(container.runtime),
         "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
-        "--user", str(container.user), *capabilities(), "--security-opt", "no-new-privileges",
-        *limit_arguments(limits, has_runtime=container.runtime is not None),
+        *_spawner_privileges(container), "--security-opt", "no-new-privileges",
+        *limit_arguments(limits, is_relayed=container.is_relayed),
         "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
-        "serve", f"{GATE}/socket{f',{RELAY_PORT}' if container.is_relayed else ''}", str(limits.memory), str(limits.processes), str(limits.disk), "0",
+        "serve", *(["--relay", RELAY_PORT, *container.user.words] if container.is_relayed else [f"{GATE}/socket"]),
+        str(limits.memory), str(limits.processes), str(limits.disk), "0",
         workspace, "/tmp", HOME,
     ]  # fmt: skip
 
 
-def limit_arguments(limits: Limits, *, has_runtime: bool = False) -> list[str]:
+def _spawner_privileges(container: ContainerSpec) -> list[str]:
+    if container.is_relayed:
+        return ["--user", "0:0", *capabilities(RELAYED_SPAWNER_CAPABILITIES)]
+    return ["--user", str(container.user), *capabilities()]
+
+
+def limit_arguments(limits: Limits, *, is_relayed: bool = False) -> list[str]:
     """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
 
-    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too.
+    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too. A subject with
+    a kernel of its own has more, as the host's kernel ends the whole box beyond it, and not one process.
     """
-    memory = str(limits.memory + 3 * limits.disk)
-    processes = (limits.processes + BOX_PROCESSES) * (RUNTIME_PROCESSES if has_runtime else 1)
+    memory = str(limits.memory * (RELAYED_MEMORY if is_relayed else 1) + 3 * limits.disk)
+    processes = limits.processes + (RELAYED_PROCESSES if is_relayed else BOX_PROCESSES)
     return [
         "--memory", memory, "--memory-swap", memory, "--pids-limit", str(processes),
         "--cpus", f"{cpus(limits):g}", "--shm-size", str(min(limits.disk, limits.memory)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from slop_code.execution.docker.engine import Engine
@@ -14,13 +14,13 @@ def runtime_arguments(runtime: str | None) -> list[str]:
     return ["--runtime", runtime] if runtime else []
 
 
-def known_runtimes(engine: Engine) -> list[str]:
-    """Empty for engines that list none, such as podman."""
+def known_runtimes(engine: Engine) -> dict[str, Any]:
+    """By their names, with their settings; empty for engines that list none, such as podman."""
     try:
-        answer = json.loads(engine.check_output("info", "--format", "{{json .}}"))
-        return sorted(answer.get("Runtimes") or ())
+        runtimes = json.loads(engine.check_output("info", "--format", "{{json .}}")).get("Runtimes")
     except (ValueError, AttributeError):
-        return []
+        return {}
+    return runtimes if isinstance(runtimes, dict) else {}
 
 
 def missing_runtime_reason(engine: Engine, runtime: str | None) -> str | None:
@@ -30,6 +30,6 @@ def missing_runtime_reason(engine: Engine, runtime: str | None) -> str | None:
     if not known:
         return f"docker.runtime: {runtime}: {engine.binary} does not say which runtimes it has; use Docker for it"
     return (
-        f"docker.runtime: {engine.binary} has no runtime {runtime}, only {', '.join(known)}; "
+        f"docker.runtime: {engine.binary} has no runtime {runtime}, only {', '.join(sorted(known))}; "
         "add it to the daemon's configuration, or name another"
     )

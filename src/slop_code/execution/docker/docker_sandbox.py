@@ -20,7 +20,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
-from slop_code.execution.docker.container_runtime import missing_runtime_reason
+from slop_code.execution.docker.container_runtime import known_runtimes, missing_runtime_reason
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
@@ -223,6 +223,24 @@ class DockerSandbox:
         names = self.cache.load_or_build("support", key, build, self.objects_of)
         return Mount(names["support"], c.SUPPORT)
 
+    @functools.cached_property
+    def shares_kernel(self) -> bool:
+        """Whether judge and subject have the same kernel; the runtime is asked once, as its name says nothing."""
+        runtime = self.settings.runtime
+        if runtime is None:
+            return True
+
+        def build(scratch: Path) -> None:
+            ids = [self._ask_helper("0:0", c.runtime_arguments(name), "kernel") for name in (None, runtime)]
+            (scratch / "ids").write_text("\n".join(ids))
+
+        def load(entry: Path) -> bool:
+            judge, subject = (entry / "ids").read_text().split("\n")
+            return judge == subject != "boot"
+
+        key = digest_of([*self.engine.daemon_identity(), runtime, known_runtimes(self.engine).get(runtime)])
+        return self.cache.load_or_build("runtimes", key, build, load)
+
     def user(self, given: str) -> c.User:
         """Only the image knows the numbers of its names; it is asked once."""
         if numbers := re.fullmatch(r"(\d+):(\d+)", given):
@@ -318,7 +336,7 @@ class DockerSandbox:
             user=self.box_user(),
             workspace=self.settings.workdir,
             mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
-            is_relayed=self.settings.runtime is not None and self._test_network() != "host",
+            is_relayed=not self.shares_kernel,
             **settings,
         )
 
@@ -384,8 +402,9 @@ class DockerSandbox:
             "control_groups": not warning,
             "limits": limits,
         }
-        optional = {"runtime": self.settings.runtime, "warning": warning}
-        return JudgeResult(done, isolation | {name: value for name, value in optional.items() if value})
+        if self.settings.runtime is not None:
+            isolation |= {"runtime": self.settings.runtime, "shared_kernel": self.shares_kernel}
+        return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
 
 
 def returned_folders(job: JudgeJob) -> dict[str, Path]:

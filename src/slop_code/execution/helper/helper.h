@@ -83,6 +83,9 @@ int send_descriptors(int socket, const void *packet, size_t size, const int *des
 ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count);
 int connect_to(const char *path);
 
+/* privileges.c */
+void drop_privileges(long uid, long gid);
+
 /* syscall_filter.c */
 void restrict_calls(void);
 int show_filter_main(int argc, char **argv);

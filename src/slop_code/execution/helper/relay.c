@@ -6,7 +6,8 @@
  * them is one connection with a frame for each event. A call has a connection, whose packets are passed on unchanged,
  * and three streams: a source is read here, a sink is written here. A sink has room for WINDOW bytes, and its source
  * sends no more than that ahead, so that no stream stops another one, and a full one stops its writer.
- * An answer of the spawner is passed on after all that the call wrote before its end. */
+ * An answer of the spawner is passed on after all that the call wrote before its end.
+ * A terminal of the tests becomes a terminal of the subject's kernel, and is raw until the call ends. */
 #include "relay.h"
 
 #include <errno.h>
@@ -54,10 +55,14 @@ static void end_stream(struct relayed *call, uint32_t number) {
     send_frame(call->id, STREAM_END, number, NULL, 0);
 }
 
-/* Output goes on after the end of a call: a process that it left may still write. */
+/* Output goes on after the end of a call: a process that it left may still write. A terminal is closed, as it has no
+ * end otherwise. */
 static void close_connection(struct relayed *call) {
     close(call->fd);
     call->fd = -1, call->packet_size = 0;
+    if (is_judge) restore_terminal(call);
+    for (uint32_t i = 0; i < STREAMS; i++)
+        if (call->terminal.streams & 1u << i) close_stream(&call->streams[i]);
     if (is_judge) close_stream(&call->streams[0]);
     else call->streams[0].is_ending = 1;
 }
@@ -79,10 +84,11 @@ static void read_source(struct relayed *call, uint32_t number) {
     send_frame(call->id, STREAM_DATA, number, data, (size_t)got);
 }
 
-/* A pipe that is ready for writing takes PIPE_BUF bytes at once: writing does not block. */
+/* A pipe that is ready for writing takes PIPE_BUF bytes at once, and a terminal one: writing does not block. */
 static void write_sink(struct relayed *call, uint32_t number) {
     struct relayed_stream *stream = &call->streams[number];
-    ssize_t wrote = write(stream->fd, stream->buffer, stream->held < PIPE_BUF ? stream->held : PIPE_BUF);
+    size_t most = call->terminal.streams & 1u << number ? 1 : PIPE_BUF;
+    ssize_t wrote = write(stream->fd, stream->buffer, stream->held < most ? stream->held : most);
     if (wrote < 0 && (errno == EINTR || errno == EAGAIN)) return;
     if (wrote < 0) {
         end_stream(call, number);

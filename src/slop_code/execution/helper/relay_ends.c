@@ -18,7 +18,6 @@
 
 #define REQUEST_TIMEOUT_S 5
 
-static const char NO_TERMINAL[] = "slop-code: a terminal cannot be passed to a subject that has a kernel of its own\n";
 static uint32_t last_id;
 static int to_spawner = -1, of_subject = -1;
 
@@ -34,32 +33,30 @@ static int is_same_file(int one, int other) {
     return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
-/* The request, followed by its words; NULL if it is none. */
-static char *read_request(int fd, const struct request *request, size_t *size) {
-    struct stat information;
-    *size = sizeof *request + request->size;
-    if (request->magic != MAGIC || *size > MAX_FRAME || fstat(fd, &information) != 0 || information.st_size < request->size) return NULL;
-    char *data = malloc(*size);
+/* The opening, followed by the words of the request; NULL if they are not there. */
+static char *read_words(int fd, const struct opening *opening, size_t *size) {
+    uint32_t words = opening->request.size;
+    *size = sizeof *opening + words;
+    char *data = *size <= MAX_FRAME ? malloc(*size) : NULL;
     if (!data) return NULL;
-    memcpy(data, request, sizeof *request);
-    if (pread(fd, data + sizeof *request, request->size, 0) == (ssize_t)request->size) return data;
+    memcpy(data, opening, sizeof *opening);
+    if (pread(fd, data + sizeof *opening, words, 0) == (ssize_t)words) return data;
     free(data);
     return NULL;
 }
 
 static int accept_request(int fd) {
-    struct request request;
-    int fds[REQUEST_FDS], has_terminal = 0;
+    struct opening opening = {0};
+    int fds[REQUEST_FDS];
     size_t size;
-    if (receive_descriptors(fd, &request, sizeof request, fds, REQUEST_FDS) != sizeof request) return 0;
-    for (int i = 0; i < STREAMS; i++) has_terminal |= isatty(fds[i]);
-    if (has_terminal && write(fds[2], NO_TERMINAL, sizeof NO_TERMINAL - 1) < 0) {}
-    char *data = has_terminal ? NULL : read_request(fds[3], &request, &size);
+    if (receive_descriptors(fd, &opening.request, sizeof opening.request, fds, REQUEST_FDS) != sizeof opening.request) return 0;
+    opening.has_one_output = is_same_file(fds[1], fds[2]);
+    opening.terminal = read_terminal(fds);
+    char *data = read_words(fds[3], &opening, &size);
     struct relayed *call = data ? add_relayed(++last_id, fd) : NULL;
-    int has_one_output = is_same_file(fds[1], fds[2]);
-    if (call) send_frame(call->id, CALL_OPEN, has_one_output ? WITH_ONE_OUTPUT : WITH_STREAMS, data, size);
+    if (call) send_frame(call->id, CALL_OPEN, OPEN_CALL, data, size), call->terminal = opening.terminal;
     for (int i = 0; i < REQUEST_FDS; i++)
-        if (call && i < STREAMS && !(i == 2 && has_one_output)) call->streams[i].fd = fds[i];
+        if (call && i < STREAMS && !(i == 2 && opening.has_one_output)) call->streams[i].fd = fds[i];
         else close(fds[i]);
     free(data);
     return call != NULL;
@@ -68,7 +65,7 @@ static int accept_request(int fd) {
 static int accept_packet(int fd, const char *packet, size_t size) {
     char taken[MAX_PACKET];
     struct relayed *call = recv(fd, taken, sizeof taken, 0) == (ssize_t)size ? add_relayed(++last_id, fd) : NULL;
-    if (call) send_frame(call->id, CALL_OPEN, PACKET_ONLY, packet, size);
+    if (call) send_frame(call->id, CALL_OPEN, OPEN_PACKET, packet, size);
     return call != NULL;
 }
 
@@ -85,39 +82,45 @@ void open_in_judge(int listener) {
     if (!is_open) close(fd);
 }
 
+static int duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
+
 /* Makes the descriptors of a call: `theirs` for the spawner, the other ends for the streams of the relay. */
-static int make_streams(struct relayed *call, int has_one_output, int *theirs) {
-    int made = 0;
-    for (; made < STREAMS; made++) {
-        int ends[2];
-        if (made == 2 && has_one_output) theirs[2] = fcntl(theirs[1], F_DUPFD_CLOEXEC, 0);
-        else if (pipe2(ends, O_CLOEXEC) != 0) break;
-        else {
-            theirs[made] = ends[made == 0 ? 0 : 1];
-            call->streams[made].fd = ends[made == 0 ? 1 : 0];
-            fcntl(call->streams[made].fd, F_SETFL, O_NONBLOCK);
-        }
+static void make_streams(struct relayed *call, const struct opening *opening, int *theirs) {
+    int outer = -1, inner = -1;
+    call->terminal = opening->terminal;
+    if (call->terminal.streams) outer = open_terminal(&call->terminal, &inner);
+    for (int i = 0; i < STREAMS; i++) {
+        int ends[2] = {-1, -1}, is_shared = i == 2 && opening->has_one_output;
+        if (is_shared) ends[1] = duplicate(theirs[1]);
+        else if (call->terminal.streams & 1u << i) ends[i == 0] = duplicate(outer), ends[i != 0] = duplicate(inner);
+        else if (pipe2(ends, O_CLOEXEC) != 0) ends[0] = ends[1] = -1;
+        theirs[i] = ends[i != 0];
+        if (is_shared) continue;
+        call->streams[i].fd = ends[i == 0];
+        fcntl(call->streams[i].fd, F_SETFL, fcntl(call->streams[i].fd, F_GETFL) | O_NONBLOCK);
     }
-    return made;
+    if (outer >= 0) close(outer), close(inner);
 }
 
 static int send_to_spawner(struct relayed *call, const struct frame *frame, const char *data) {
-    int fds[REQUEST_FDS], is_sent = 0;
-    if (frame->stream == PACKET_ONLY) return send(call->fd, data, frame->size, MSG_NOSIGNAL) == (ssize_t)frame->size;
-    int made = make_streams(call, frame->stream == WITH_ONE_OUTPUT, fds);
-    fds[made] = made == STREAMS ? memfd_create("call", MFD_CLOEXEC) : -1;
-    if (fds[made] >= 0) {
-        write_all(fds[made++], data + sizeof(struct request), frame->size - sizeof(struct request));
-        is_sent = send_descriptors(call->fd, data, sizeof(struct request), fds, REQUEST_FDS) == 0;
-    }
-    for (int i = 0; i < made; i++) close(fds[i]);
+    struct opening opening;
+    int fds[REQUEST_FDS];
+    if (frame->stream == OPEN_PACKET) return send(call->fd, data, frame->size, MSG_NOSIGNAL) == (ssize_t)frame->size;
+    memcpy(&opening, data, sizeof opening);
+    make_streams(call, &opening, fds);
+    fds[STREAMS] = memfd_create("call", MFD_CLOEXEC);
+    if (fds[STREAMS] >= 0) write_all(fds[STREAMS], data + sizeof opening, frame->size - sizeof opening);
+    /* It fails if one of them could not be made. */
+    int is_sent = send_descriptors(call->fd, &opening.request, sizeof opening.request, fds, REQUEST_FDS) == 0;
+    for (int i = 0; i < REQUEST_FDS; i++)
+        if (fds[i] >= 0) close(fds[i]);
     return is_sent;
 }
 
 void open_in_subject(const struct frame *frame, const char *data) {
     int ends[2];
     errno = 0;
-    if (frame->stream != PACKET_ONLY && frame->size < sizeof(struct request)) die("the judge's box sent half a call");
+    if (frame->stream != OPEN_PACKET && frame->size < sizeof(struct opening)) die("the judge's box sent half a call");
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) die("no socket for a call");
     struct relayed *call = add_relayed(frame->call, ends[0]);
     /* A call that cannot be passed on ends: the launcher says that it was given up. */

@@ -1,13 +1,13 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
+ * serve --relay PORT UID GID MEMORY PROCESSES FILESIZE NPROC FOLDER...: the same in a box with a kernel of its own.
  *
- * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. A path may be followed by a
- * comma and a port of the loopback network: where no descriptor arrives, since this box has a kernel of its own, calls
- * come through the relay (relay.c), whose thread connects to that port. NPROC limits all processes of
+ * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
  * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
  * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
  * FOLDER is writable for the submission and of limited size.
  * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
- * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
+ * process 1. Other kernels do not know this rule, so with --relay the spawner is root and calls are another user's; they
+ * come through the relay (relay.c), which connects to PORT of the loopback network. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
  * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which
  * asks what the box used. */
 #include "helper.h"
@@ -49,7 +49,8 @@ struct call {
 static struct call calls[MAX_CALLS];
 static int call_count;
 static int listener_is_shared; /* whether the submission, too, can reach the listener */
-static int is_relayed; /* the listener is a socket of the relay, which sends the connections of calls */
+static int is_relayed;
+static long call_uid = -1, call_gid = -1; /* -1: those of the spawner */
 static struct { rlim_t memory, processes, file_size, of_user; } limits;
 
 /* The call fails only where the hard limit is lower than `value`: then the stricter limit stays. */
@@ -102,6 +103,7 @@ static _Noreturn void become_command(const struct request *request, const int *f
     setsid(); /* a signal to this call's group reaches no other call, and not the spawner */
     default_signals();
     umask(022); /* the modes of new files are the same for every evaluator */
+    if (is_relayed) drop_privileges(call_uid, call_gid);
     restrict_calls();
     prefer_for_oom_kill();
     set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
@@ -272,30 +274,36 @@ static void enforce_limits(int at_once) {
 }
 
 /* Returns the listener. `judge` becomes the connection that ends with the judge's box, if there is one. */
-static int open_listener(char *word, int *judge) {
-    char greeting, *port = strchr(word, ',');
-    int listener = atoi(word), connection;
+static int open_listener(const char *word, int *judge) {
+    char greeting;
+    int listener = atoi(word);
     if (word[0] != '/') return listener;
     errno = 0;
     if (getpid() != 1) die("not process 1: the submission could end this");
-    if (port) *port++ = 0;
+    listener_is_shared = 1;
     *judge = connect_to(word);
-    if (*judge >= 0 && receive_descriptors(*judge, &greeting, 1, &listener, 1) == 1 && send(*judge, "", 1, MSG_NOSIGNAL) == 1) {
-        listener_is_shared = 1;
-        return listener;
-    }
-    if (!port) die("the judge's box did not admit this one");
-    if (*judge >= 0) close(*judge);
-    *judge = -1;
-    connection = loopback_socket(port, 0);
-    if (connection < 0) die("no way to the judge's box: no descriptor was received, and the loopback network is another one");
+    if (*judge < 0) die("no answer from the judge's box");
+    errno = 0;
+    if (receive_descriptors(*judge, &greeting, 1, &listener, 1) != 1) die("the judge's box did not admit this one");
+    return listener;
+}
+
+/* Returns the connection to the relay of the judge's box. */
+static int connect_relay(char **words) {
+    errno = 0;
+    if (getpid() != 1) die("not process 1: the submission could end this");
+    call_uid = atol(words[1]), call_gid = atol(words[2]);
+    int connection = loopback_socket(words[0], 0);
+    if (connection < 0) die("the judge's box cannot be reached through the loopback network");
     is_relayed = 1;
     return connection;
 }
 
 int serve_main(int argc, char **argv) {
     if (argc < 5) die("serve: at least five arguments expected");
-    int judge = -1, listener = open_listener(argv[0], &judge);
+    int judge = -1, listener, has_relay = strcmp(argv[0], "--relay") == 0 && argc >= 8;
+    if (has_relay) listener = connect_relay(argv + 1), argv += 3;
+    else listener = open_listener(argv[0], &judge);
     limits.memory = strtoull(argv[1], NULL, 10);
     limits.processes = strtoull(argv[2], NULL, 10);
     limits.file_size = strtoull(argv[3], NULL, 10);
