@@ -1,5 +1,5 @@
 /* Terminals of calls that are relayed. The line discipline is that of the subject's kernel; the tests' terminal passes
- * every byte on unchanged until the call ends. */
+ * every byte on unchanged until the call ends. What is typed before the call has begun is echoed by both. */
 #include "relay.h"
 
 #include <fcntl.h>
