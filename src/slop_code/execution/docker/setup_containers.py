@@ -138,7 +138,16 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
 
 
 def _commit(docker: DockerSandbox, container: str, scratch: Path) -> str:
-    """The image that the container becomes."""
+    """The image that the container becomes.
+
+    The engine sees a change at least in the folder for the submission's environment, unless the runtime keeps changes
+    to itself: the image would have nothing of set-up.
+    """
+    if docker.settings.runtime is not None and not docker.engine.check_output("diff", container):
+        raise InfrastructureError(
+            f"docker.runtime: {docker.settings.runtime} keeps what set-up wrote in its own memory, so it would be lost; "
+            "runsc needs the argument --overlay2=none"
+        )
     with _blaming_content(docker, scratch):
         written = docker.engine.written_size(container)
         if written > MAX_ROOT:

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -96,7 +97,7 @@ static _Noreturn void become_command(const struct request *request, const int *f
     if (account >= 0) dup2(account, 3);
     /* The submission must not get the spawner's listener, nor another call's connection. Closed before this process
      * becomes dumpable, as others of the box may look into it from then on. */
-    if (syscall(SYS_close_range, 4, ~0U, 0) != 0)
+    if (syscall(SYS_close_range, 4, INT_MAX, 0) != 0) /* gVisor reads the last number with its sign */
         for (int fd = 4; fd < 4 * MAX_CALLS; fd++) close(fd);
     if (account >= 0) send_account(3);
     close(3);
