@@ -24,7 +24,7 @@ BY_NAME = {attack.name: attack for attack in CORPUS}
 QUICK = {attack.name for attack in quick_attacks()}
 HARMLESS_IN_GVISOR = {
     "descriptors_of_others": "the links of process 1 can be listed, and neither its pipes nor its sockets be opened",
-    "kernel_interfaces": "/dev/fuse can be opened; it is that of the subject's own kernel, in which nothing can be mounted",
+    "kernel_interfaces": "/dev/fuse can be opened, of the subject's own kernel, which lets it mount nothing",
 }
 """Attacks that gVisor lets get as far as they look."""
 

@@ -176,7 +176,8 @@ answer("much of it", done("cat; exit 7", input=many).stdout == many)
 answer("status", done("exit 7").returncode)
 answer("signal", done("kill -TERM $$").returncode)
 answer("both streams", [done("echo out; echo err >&2").stdout.decode(), done("echo err >&2").stderr.decode()])
-together = subprocess.run([*RUN, "for i in 1 2 3; do echo o$i; echo e$i >&2; done"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+both = "for i in 1 2 3; do echo o$i; echo e$i >&2; done"
+together = subprocess.run([*RUN, both], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 answer("in their order", together.stdout.decode().split())
 answer("end of input", done("cat; echo ended", stdin=subprocess.DEVNULL).stdout.decode())
 answer("user", done("id -u").stdout.decode().strip())
@@ -200,7 +201,8 @@ with open("/tmp/out", "wb+") as file:
     answer("file", file.read().decode())
 
 outer, inner = pty.openpty()
-typed = subprocess.Popen([*RUN, "test -t 0 && test -t 1 && test -t 2 && printf ? && read line && echo got $line"], stdin=inner, stdout=inner, stderr=inner)
+dialogue = "test -t 0 && test -t 1 && test -t 2 && printf ? && read line && echo got $line"
+typed = subprocess.Popen([*RUN, dialogue], stdin=inner, stdout=inner, stderr=inner)
 os.close(inner)
 seen = os.read(outer, 1)
 os.write(outer, b"typed\n")

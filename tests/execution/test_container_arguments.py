@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from slop_code.errors import ConfigError
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.environment import Limits
@@ -127,6 +128,11 @@ def test_only_code_of_the_submission_runs_with_another_runtime(judge_job):
     setup = c.worker_arguments("name", relayed(), [], covered=True)
     assert ["--runtime" in options_of(words) for words in (judge, subject, setup)] == [False, True, True]
     assert value_of(judge, "--relay") == value_of(subject, "--relay") == c.RELAY_PORT
+
+
+def test_calls_are_not_relayed_through_the_network_of_the_host(judge_job):
+    with pytest.raises(ConfigError, match="a kernel of its own"):
+        c.judge_arguments(NAMES, relayed(network="host"), judge_job, None)
 
 
 def test_a_spawner_in_another_kernel_is_root_and_its_calls_are_the_user_s():

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.execution.docker.container_runtime import missing_runtime_reason, runtime_arguments
+from slop_code.execution.docker.container_arguments import runtime_arguments
+from slop_code.execution.docker.container_runtime import missing_runtime_reason
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.sandbox import sandbox_for
 

@@ -7,8 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError
-from slop_code.execution.docker.container_runtime import runtime_arguments
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
 from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
@@ -55,6 +54,10 @@ RELAY_PORT = "29573"
 """Of the loopback network that both containers share, below the ports that a kernel chooses itself. It is open until
 the subject's container has connected, before anything of the submission runs."""
 
+HOST_NETWORK = (
+    "docker.network: host cannot be the network of the tests where docker.runtime has a kernel of its own: calls go "
+    "through the loopback network, which would be that of every program of the host"
+)
 ADMIT_S = 60
 MAX_WORKSPACE = 2 << 30
 """Bytes of a workspace, which is in memory while the tests run."""
@@ -120,6 +123,11 @@ def tmpfs(path: str, options: str) -> list[str]:
     return ["--tmpfs", f"{path}:exec,{options}"]
 
 
+def runtime_arguments(runtime: str | None) -> list[str]:
+    """Nothing for the engine's default."""
+    return ["--runtime", runtime] if runtime else []
+
+
 def capabilities(names: Iterable[str] = ()) -> list[str]:
     return ["--cap-drop", "ALL", *[word for name in names for word in ("--cap-add", name)]]
 
@@ -157,6 +165,8 @@ class ContainerSpec:
 
 def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJob, source: Mount | None) -> list[str]:
     """While tests are collected there is no subject, and bytecode is sent back with the reports."""
+    if container.is_relayed and container.network == "host":
+        raise ConfigError(HOST_NETWORK)
     workspace, user, collecting = container.workspace, container.user, job.collecting
     shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
     mounts = [*[Mount(name, target, readonly=False) for name, target in shared], *container.mounts]
@@ -182,7 +192,8 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         *[word for path in own for word in ("--mkdir", path, "755", "--chown", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", *(["--relay", RELAY_PORT] if container.is_relayed else []), "--ready", *(["--forward-stdin"] if job.request.interactive else []),
+        "--listen", f"{GATE}/socket", *(["--relay", RELAY_PORT] if container.is_relayed else []),
+        "--ready", *(["--forward-stdin"] if job.request.interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in returned for word in ("--send", name, f"{JUDGE}/{name}")],
         "--judge", BOX, "restrict", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
@@ -204,8 +215,8 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
     shared = zip(names.shared, targets, (False, False, True, True), strict=True)
     mounts = [*[Mount(name, target, readonly) for name, target, readonly in shared], *container.mounts]
     return [
-        "run", "--detach", "--name", names.of("subject"), *labels(container.owner), *runtime_arguments(container.runtime),
-        "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
+        "run", "--detach", "--name", names.of("subject"), *labels(container.owner),
+        *runtime_arguments(container.runtime), "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
         *_spawner_privileges(container), "--security-opt", "no-new-privileges",
         *limit_arguments(limits, is_relayed=container.is_relayed),
         "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
@@ -226,8 +237,8 @@ def _spawner_privileges(container: ContainerSpec) -> list[str]:
 def limit_arguments(limits: Limits, *, is_relayed: bool = False) -> list[str]:
     """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
 
-    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too. A subject with
-    a kernel of its own has more, as the host's kernel ends the whole box beyond it, and not one process.
+    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too. A subject
+    with a kernel of its own has more, as the host's kernel ends the whole box beyond it, and not one process.
     """
     memory = str(limits.memory * (RELAYED_MEMORY if is_relayed else 1) + 3 * limits.disk)
     processes = limits.processes + (RELAYED_PROCESSES if is_relayed else BOX_PROCESSES)

@@ -20,7 +20,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
-from slop_code.execution.docker.container_runtime import known_runtimes, missing_runtime_reason
+from slop_code.execution.docker.container_runtime import RuntimeProbe, missing_runtime_reason, probe_runtime
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
@@ -224,22 +224,9 @@ class DockerSandbox:
         return Mount(names["support"], c.SUPPORT)
 
     @functools.cached_property
-    def shares_kernel(self) -> bool:
-        """Whether judge and subject have the same kernel; the runtime is asked once, as its name says nothing."""
-        runtime = self.settings.runtime
-        if runtime is None:
-            return True
-
-        def build(scratch: Path) -> None:
-            ids = [self._ask_helper("0:0", c.runtime_arguments(name), "kernel") for name in (None, runtime)]
-            (scratch / "ids").write_text("\n".join(ids))
-
-        def load(entry: Path) -> bool:
-            judge, subject = (entry / "ids").read_text().split("\n")
-            return judge == subject != "boot"
-
-        key = digest_of([*self.engine.daemon_identity(), runtime, known_runtimes(self.engine).get(runtime)])
-        return self.cache.load_or_build("runtimes", key, build, load)
+    def runtime(self) -> RuntimeProbe:
+        name = self.settings.runtime
+        return RuntimeProbe(shares_kernel=True, keeps_changes=True) if name is None else probe_runtime(self, name)
 
     def user(self, given: str) -> c.User:
         """Only the image knows the numbers of its names; it is asked once."""
@@ -336,17 +323,15 @@ class DockerSandbox:
             user=self.box_user(),
             workspace=self.settings.workdir,
             mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
-            is_relayed=not self.shares_kernel,
+            is_relayed=not self.runtime.shares_kernel,
             **settings,
         )
 
     def _judge_arguments(self, names: c.ContainerNames, job: JudgeJob, source: Mount | None) -> list[str]:
         tools = Mount(self.objects_of(job.request.tools)["tools"], c.TOOLS)
-        container = self._container(names, "judge", [tools], image=self.image(), network=self._test_network())
+        network = (self.settings.network or "bridge") if self.spec.network == "full" else "none"
+        container = self._container(names, "judge", [tools], image=self.image(), network=network)
         return c.judge_arguments(names, container, job, source)
-
-    def _test_network(self) -> str:
-        return (self.settings.network or "bridge") if self.spec.network == "full" else "none"
 
     def _make_volumes(self, names: c.ContainerNames, measured: TreeSummary) -> None:
         disk = self.spec.limits.disk
@@ -402,8 +387,8 @@ class DockerSandbox:
             "control_groups": not warning,
             "limits": limits,
         }
-        if self.settings.runtime is not None:
-            isolation |= {"runtime": self.settings.runtime, "shared_kernel": self.shares_kernel}
+        if (name := self.settings.runtime) is not None:
+            isolation |= {"runtime": name, "shared_kernel": self.runtime.shares_kernel}
         return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
 
 

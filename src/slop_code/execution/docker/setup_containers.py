@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 MAX_ROOT = 10 << 30
 """Bytes that set-up may write outside the workspace."""
 
+LOSES_CHANGES = (
+    "docker.runtime: {} keeps what a container writes to itself, so that set-up would be lost; "
+    "runsc needs the argument --overlay2=none"
+)
 FULL_DISK_ENDS = ("no space left on device", "disk quota exceeded")
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
@@ -70,7 +74,7 @@ class WorkerSpec:
     """The size of a mounted folder that is copied."""
 
     of_submission: bool = False
-    """The commands are those of a submission's set-up: they see nothing of /slop, and have the runtime of the subject."""
+    """Set-up of a submission: the commands see nothing of /slop, and have the runtime of the subject."""
 
 
 @contextlib.contextmanager
@@ -111,6 +115,8 @@ def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerTo
 @contextlib.contextmanager
 def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetupBox]:
     """The container becomes an image after set-up, and the workspace a volume where it is kept."""
+    if not docker.runtime.keeps_changes:
+        raise InfrastructureError(LOSES_CHANGES.format(docker.settings.runtime))
     user, workspace = docker.setup_user(), docker.settings.workdir
     source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
@@ -138,16 +144,7 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
 
 
 def _commit(docker: DockerSandbox, container: str, scratch: Path) -> str:
-    """The image that the container becomes.
-
-    The engine sees a change at least in the folder for the submission's environment, unless the runtime keeps changes
-    to itself: the image would have nothing of set-up.
-    """
-    if docker.settings.runtime is not None and not docker.engine.check_output("diff", container):
-        raise InfrastructureError(
-            f"docker.runtime: {docker.settings.runtime} keeps what set-up wrote in its own memory, so it would be lost; "
-            "runsc needs the argument --overlay2=none"
-        )
+    """The image that the container becomes."""
     with _blaming_content(docker, scratch):
         written = docker.engine.written_size(container)
         if written > MAX_ROOT:
