@@ -22,6 +22,7 @@ from slop_code.evaluation.context import tools_for
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
+from slop_code.execution.docker.docker_sandbox import DockerSandbox
 from slop_code.execution.python_version import host_python
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
 from slop_code.execution.templates import TemplatePool
@@ -42,10 +43,12 @@ USUAL_SIGNALS = {
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.connect", "subprocess.Popen"}
 started: list[str] = []
 
+IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
 SANDBOXES: Mapping[str, Mapping[str, Any]] = {
     "none": {"type": "local", "isolation": "none"},
     "bubblewrap": {"type": "local"},
-    "docker": {"type": "docker", "docker": {"image": os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")}},
+    "docker": {"type": "docker", "docker": {"image": IMAGE}},
+    "runsc": {"type": "docker", "docker": {"image": IMAGE, "runtime": "runsc"}},
 }
 
 IN_SANDBOX = re.compile(rf"[\[-]({'|'.join(SANDBOXES)})[]-]")
@@ -244,9 +247,24 @@ def need_docker() -> Callable[[], None]:
 
 
 @pytest.fixture(scope="session")
-def need(need_bubblewrap: Callable[[], None], need_docker: Callable[[], None]) -> Callable[[str], None]:
+def need_runsc(need_docker: Callable[[], None], environment_spec: Callable[..., EnvironmentSpec]) -> Callable[[], None]:
+    """The same for gVisor as a runtime of Docker."""
+
+    def check() -> None:
+        need_docker()
+        missing = DockerSandbox(environment_spec(sandbox="runsc"), Cache.default()).unavailable_reason()
+        if missing:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def need(
+    need_bubblewrap: Callable[[], None], need_docker: Callable[[], None], need_runsc: Callable[[], None]
+) -> Callable[[str], None]:
     """`need("docker")`: skips where there is no such sandbox, by the rules above; every machine has "none"."""
-    checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "none": lambda: None}
+    checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "runsc": need_runsc, "none": lambda: None}
     return lambda sandbox: checks[sandbox]()
 
 
@@ -346,7 +364,7 @@ def evaluate(
         progress: ProgressCallback = lambda _: None,
     ) -> CorrectnessResults:
         spec = environment_spec(environment, sandbox=sandbox)
-        need(sandbox_name(spec))
+        need("runsc" if sandbox == "runsc" else sandbox_name(spec))
         runner = PytestRunner(
             problem,
             problem.checkpoint(checkpoint),

@@ -1,5 +1,7 @@
 """A Docker daemon of its own for one command, which takes root; Debian's `docker.io` is installed if it is missing.
 
+It has the runtime `runsc` as well, where Debian's package of gVisor can be installed.
+
 Its files, processes, mounts, bridge and rules are gone afterwards, or at the next start if this process was killed.
 """
 
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 FOLDERS = Path("/var/tmp")  # on a disk: a /tmp in memory is too small for images
 PREFIX = "slop-code-docker-"
 PACKAGES = {"dockerd": "docker.io", "docker": "docker-cli", "iptables": "iptables"}
+RUNSC_ARGUMENTS = ["--platform=ptrace", "--network=host"]
+"""ptrace works on every machine. The network is that of the container, whose loopback judge and subject share."""
+
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 SIOCSIFFLAGS, SIOCBRADDBR, SIOCBRDELBR = 0x8914, 0x89A0, 0x89A1
 PR_SET_PDEATHSIG, MNT_DETACH = 1, 2
@@ -50,6 +55,10 @@ def private_daemon(environment: Environment) -> Iterator[Environment]:
     if why_silent(environment) is None:  # where services are managed, the package starts one
         yield {}
         return
+    try:
+        install("runsc", "runsc", environment)
+    except UnavailableError as missing:
+        note(f"no runtime runsc: {missing}")
     note("starting a Docker daemon")
     for folder in FOLDERS.glob(f"{PREFIX}*"):
         if is_left_over(folder):
@@ -97,6 +106,8 @@ def start(folder: Path, environment: Environment) -> None:
         "iptables": False,  # it would take over the host's firewall, and the rules of other daemons
         "ip6tables": False,
     }
+    if runsc := shutil.which("runsc", path=environment["PATH"]):
+        settings["runtimes"] = {"runsc": {"path": runsc, "runtimeArgs": RUNSC_ARGUMENTS}}
     (folder / "daemon.json").write_text(json.dumps(settings))
     with (folder / "log").open("w") as log:
         daemon = subprocess.Popen(

@@ -13,6 +13,7 @@ from tests.factories import statuses
 from tests.marks import in_proof
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+CONTAINERS = ("docker", "runsc")
 TOTALS = {
     ("larder", 1): (8, 6, 12, 0),
     ("larder", 2): (5, 8, 7, 27),
@@ -59,7 +60,8 @@ def judged(evaluate, need_python, image):
             problem = ProblemConfig.from_yaml(folder)
             if (requires := problem.checkpoint(checkpoint).requires_python) is not None:
                 need_python(requires)
-                environment |= {"docker": {"image": image(requires)}} if sandbox == "docker" else {}
+                runtime = {"runtime": sandbox} if sandbox == "runsc" else {}
+                environment |= {"docker": {"image": image(requires), **runtime}} if sandbox in CONTAINERS else {}
             done[key] = evaluate(problem, submission, checkpoint, sandbox=sandbox, environment=environment)
         return done[key]
 
@@ -123,13 +125,14 @@ def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passe
     ],
     ids=lambda value: "-".join(value.parts[-2:]) if isinstance(value, Path) else value,
 )
-@pytest.mark.parametrize("sandbox", ["docker", "none"])
+@pytest.mark.parametrize("sandbox", ["docker", "runsc", "none"])
 def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission, sandbox):
     """In `none` each is evaluated here alone: corkboard has one port, and the host's network is that of all tests."""
     boxed = judged(name, checkpoint, submission)
     other = judged(name, checkpoint, submission, sandbox)
     assert (boxed.infrastructure_failure_reason, other.infrastructure_failure_reason) == (None, None)
-    assert (boxed.isolation["sandbox"], other.isolation["sandbox"]) == ("bubblewrap", sandbox)
+    assert boxed.isolation["sandbox"] == "bubblewrap"
+    assert sandbox in (other.isolation["sandbox"], other.isolation.get("runtime"))
     assert boxed.isolation["judge_and_subject_apart"]
     assert other.isolation["judge_and_subject_apart"] == (sandbox != "none")
     assert statuses(other) == statuses(boxed)

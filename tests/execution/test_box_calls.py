@@ -1,11 +1,16 @@
-"""Calls across boxes: what a launcher asks for in one box, `serve` starts in the other."""
+"""Calls across boxes: what a launcher asks for in one box, `serve` starts in the other.
+
+`relay`: as if the boxes had two kernels, no descriptor goes from one to the other.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -42,10 +47,11 @@ def box(need_bubblewrap, tmp_path):
     (tmp_path / "gate").mkdir()
     (tmp_path / "conf").write_text("tests=/tests\0workspace=/workspace\0output=1000000\0")
 
-    def words(argv, mounts):
+    def words(argv, mounts, *, is_root=False):
         mounts = {"/tests": tmp_path / "tests", "/slop/call/conf": tmp_path / "conf", **mounts}
+        user = [] if is_root else ["--unshare-user", "--uid", "0", "--gid", "0"]
         return [
-            bwrap_binary.bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL", "--unshare-pid",
+            bwrap_binary.bwrap(), *user, "--cap-add", "ALL", "--unshare-pid",
             "--unshare-ipc", "--as-pid-1", "--die-with-parent", *system_arguments(), "--proc", "/proc", "--dev", "/dev",
             "--dir", "/workspace", "--dir", "/slop/call/done", "--dir", "/slop/shown", "--dir", "/tmp",
             "--bind", str(tmp_path / "gate"), "/slop/gate",
@@ -92,16 +98,32 @@ def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, t
 WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
+@pytest.fixture(params=["descriptors", "relay"])
+def relay(request):
+    if request.param == "relay" and os.geteuid():
+        pytest.skip("only root has several users for the relay, the spawner and calls")
+    return request.param == "relay"
+
+
 @contextlib.contextmanager
-def two_boxes(box, helper, judge):
+def two_boxes(box, helper, judge, *, relay=False):
     """As two containers are: `pair` in one admits `serve` of the other."""
-    steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready", "--admit", "60"]
+    port = free_port()
+    steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready"]
+    steps += [*(["--relay", port] if relay else []), "--admit", "60"]
     argv = ["/slop/pair", "init", *steps, "--send", "given", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(box(argv, {"/slop/pair": helper, "/slop/slop-run": helper}), **pipes) as first:
+    mounts = {"/slop/pair": helper, "/slop/slop-run": helper}
+    with subprocess.Popen(box(argv, mounts, is_root=relay), **pipes) as first:
         assert first.stdout.readline() == b"ready 0 0 0\n"
-        serve = ["/slop/server", "serve", "/slop/gate/socket", *GENEROUS]
-        with subprocess.Popen(box(serve, {"/slop/server": helper})) as second:
+        way = ["--relay", port, "1000", "1000"] if relay else ["/slop/gate/socket"]
+        serve = ["/slop/server", "serve", *way, *GENEROUS]
+        with subprocess.Popen(box(serve, {"/slop/server": helper}, is_root=relay)) as second:
             try:
                 yield first, second
             finally:
@@ -109,27 +131,107 @@ def two_boxes(box, helper, judge):
                 second.kill()
 
 
-def test_one_box_admits_the_other(helper, box):
+def test_one_box_admits_the_other(helper, box, relay):
     judge = ["/slop/slop-run", "sh", "-c", "echo for the log; exit 3"]
-    with two_boxes(box, helper, judge) as (first, second):
+    with two_boxes(box, helper, judge, relay=relay) as (first, second):
         packed, log = first.stdout.read(), first.stderr.read()
         assert (first.wait(60), second.wait(60), log) == (3, 0, b"for the log\n")
     assert contents(packed) == (["given/folder"], 3 << 8)
 
 
-def test_the_end_of_the_other_box_is_noticed(helper, box):
-    with two_boxes(box, helper, WAITING) as (first, second):
+def test_the_end_of_the_other_box_is_noticed(helper, box, relay):
+    with two_boxes(box, helper, WAITING, relay=relay) as (first, second):
         assert first.stderr.readline() == b"started\n"
         second.kill()
         packed, log = first.stdout.read(), first.stderr.read()
-        assert (first.wait(60), log) == (124, b"slop-code: the subject's box ended before the tests\n")
+        assert first.wait(60) == 124
+        assert log.startswith(b"slop-code: the subject's box ended before the tests")
     assert contents(packed) == (["given/folder"], 124 << 8)
 
 
-def test_it_stops_when_nobody_waits_any_more(helper, box):
-    with two_boxes(box, helper, WAITING) as (first, second):
+def test_it_stops_when_nobody_waits_any_more(helper, box, relay):
+    with two_boxes(box, helper, WAITING, relay=relay) as (first, second):
         assert first.stderr.readline() == b"started\n"
         first.stdin.close()
         packed = first.stdout.read()
         assert (first.wait(60), second.wait(60)) == (128 + signal.SIGKILL, 0)
     assert contents(packed) == (["given/folder"], signal.SIGKILL)
+
+
+CALLS = r"""
+import json, os, pty, signal, subprocess, time
+
+RUN = ["/slop/slop-run", "sh", "-c"]
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+answers = {}
+
+def answer(name, value):
+    answers[name] = value
+
+def done(script, **options):
+    return subprocess.run([*RUN, script], capture_output=True, **options)
+
+many = os.urandom(900_000)
+answer("much of it", done("cat; exit 7", input=many).stdout == many)
+answer("status", done("exit 7").returncode)
+answer("signal", done("kill -TERM $$").returncode)
+answer("both streams", [done("echo out; echo err >&2").stdout.decode(), done("echo err >&2").stderr.decode()])
+both = "for i in 1 2 3; do echo o$i; echo e$i >&2; done"
+together = subprocess.run([*RUN, both], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+answer("in their order", together.stdout.decode().split())
+answer("end of input", done("cat; echo ended", stdin=subprocess.DEVNULL).stdout.decode())
+answer("user", done("id -u").stdout.decode().strip())
+
+stuck = subprocess.Popen([*RUN, "yes"], **PIPES)  # nobody reads
+answer("beside a full one", done("echo free").stdout.decode())
+stuck.kill()
+stuck.communicate()
+
+waiting = subprocess.Popen([*RUN, "trap 'echo caught; exit 5' TERM; echo ready; while :; do read line; done"], **PIPES)
+answer("ready", waiting.stdout.readline().decode())
+waiting.terminate()
+waiting.stdin.close()
+answer("caught", [waiting.stdout.read().decode(), waiting.wait()])
+
+answer("left", done("(sleep 1000 &) ; echo gone").stdout.decode())
+
+with open("/tmp/out", "wb+") as file:
+    subprocess.run([*RUN, "echo to a file"], stdout=file)
+    file.seek(0)
+    answer("file", file.read().decode())
+
+outer, inner = pty.openpty()
+dialogue = "test -t 0 && test -t 1 && test -t 2 && printf ? && read line && echo got $line"
+typed = subprocess.Popen([*RUN, dialogue], stdin=inner, stdout=inner, stderr=inner)
+os.close(inner)
+seen = os.read(outer, 1)
+os.write(outer, b"typed\n")
+try:
+    while chunk := os.read(outer, 4096):
+        seen += chunk
+except OSError:
+    pass
+answer("terminal", [seen.decode(), typed.wait()])
+print(json.dumps(answers))
+"""
+ANSWERS = {
+    "much of it": True,
+    "status": 7,
+    "signal": -signal.SIGTERM,
+    "both streams": ["out\n", "err\n"],
+    "in their order": ["o1", "e1", "o2", "e2", "o3", "e3"],
+    "end of input": "ended\n",
+    "beside a full one": "free\n",
+    "ready": "ready\n",
+    "caught": ["caught\n", 5],
+    "left": "gone\n",
+    "file": "to a file\n",
+    "terminal": ["?typed\r\ngot typed\r\n", 0],
+}
+
+
+def test_calls_are_the_same_with_descriptors_and_through_the_relay(helper, box, relay):
+    with two_boxes(box, helper, [INTERPRETER, "-c", CALLS], relay=relay) as (first, _):
+        first.stdout.read()
+        answers = json.loads(first.stderr.read())
+    assert answers == {**ANSWERS, "user": "1000" if relay else "0"}

@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from slop_code.errors import ConfigError
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.environment import Limits
@@ -30,10 +31,16 @@ def subject():
     return c.subject_arguments(NAMES, container, Limits(memory=2 << 20, disk=10, processes=50, cpus=1.5), "/usr/bin")
 
 
+LIMITS = Limits(memory=2 << 20, disk=10, processes=50)
+
+
+def relayed(**settings):
+    settings = {"owner": "me", "image": "image", "user": USER, "workspace": "/w", "mounts": [], **settings}
+    return c.ContainerSpec(runtime="other", is_relayed=True, **settings)
+
+
 @pytest.fixture
-def judge(tmp_path):
-    mounts = [Mount("support", c.SUPPORT), Mount("/data", "/data", readonly=False), Mount("/more", "/more")]
-    container = c.ContainerSpec(owner="me", image="image", user=USER, workspace="/w", mounts=mounts)
+def judge_job(tmp_path):
     request = JudgeRequest(
         argv=["pytest", "--x"],
         environment={"A": "b c"},
@@ -44,8 +51,14 @@ def judge(tmp_path):
         files={},
         timeout=1,
     )
-    job = JudgeJob(request, tmp_path, PreparedSubject(), tmp_path)
-    return c.judge_arguments(NAMES, container, job, None)
+    return JudgeJob(request, tmp_path, PreparedSubject(), tmp_path)
+
+
+@pytest.fixture
+def judge(judge_job):
+    mounts = [Mount("support", c.SUPPORT), Mount("/data", "/data", readonly=False), Mount("/more", "/more")]
+    container = c.ContainerSpec(owner="me", image="image", user=USER, workspace="/w", mounts=mounts)
+    return c.judge_arguments(NAMES, container, judge_job, None)
 
 
 def options_of(words):
@@ -106,6 +119,30 @@ def test_the_judge_s_container_has_only_the_capabilities_of_its_process_1(judge)
     assert "no-new-privileges" in values_of(options, "--security-opt")
     assert value_of(options, "--network") == "none"
     assert values_of(options, "--label") == ["slop-code.owner=me"]
+
+
+def test_only_code_of_the_submission_runs_with_another_runtime(judge_job):
+    """The judge mounts, which a kernel of its own need not be able to."""
+    judge = c.judge_arguments(NAMES, relayed(), judge_job, None)
+    subject = c.subject_arguments(NAMES, relayed(), LIMITS, "/usr/bin")
+    setup = c.worker_arguments("name", relayed(), [], covered=True)
+    assert ["--runtime" in options_of(words) for words in (judge, subject, setup)] == [False, True, True]
+    assert value_of(judge, "--relay") == value_of(subject, "--relay") == c.RELAY_PORT
+
+
+def test_calls_are_not_relayed_through_the_network_of_the_host(judge_job):
+    with pytest.raises(ConfigError, match="a kernel of its own"):
+        c.judge_arguments(NAMES, relayed(network="host"), judge_job, None)
+
+
+def test_a_spawner_in_another_kernel_is_root_and_its_calls_are_the_user_s():
+    subject = c.subject_arguments(NAMES, relayed(), LIMITS, "/usr/bin")
+    options = options_of(subject)
+    assert value_of(options, "--user") == "0:0"
+    assert values_of(options, "--cap-drop") == ["ALL"]
+    assert set(values_of(options, "--cap-add")) == set(c.RELAYED_SPAWNER_CAPABILITIES)
+    assert values_of(options, "--security-opt") == ["no-new-privileges"]
+    assert subject[subject.index("serve") :][:5] == ["serve", "--relay", c.RELAY_PORT, "1234", "2345"]
 
 
 def test_names_are_new_each_time():

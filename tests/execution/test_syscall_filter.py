@@ -24,6 +24,7 @@ pytestmark = pytest.mark.e2e
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 OTHER_NUMBERING = 0x40000000
 NEW_USER_NAMESPACE = 0x10000000
+NEW_MOUNT_NAMESPACE = 0x00020000
 THREAD_FLAGS = 0x3D0F00
 PRIO_PROCESS, PRIO_USER = 0, 2
 NUMBERS = {
@@ -59,6 +60,7 @@ ROWS = [
     Row("socket", errno.EAFNOSUPPORT, (socket.AF_VSOCK, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_STREAM)),
     Row("clone", errno.EPERM, (NEW_USER_NAMESPACE | THREAD_FLAGS, 0), (THREAD_FLAGS, 0)),
     Row("unshare", errno.EPERM, (NEW_USER_NAMESPACE, 0), (0, 0)),
+    Row("unshare", errno.EPERM, (NEW_MOUNT_NAMESPACE, 0), (0, 0)),
     *[
         Row(name, errno.EPERM, (1, 0), (0, 0))
         for name in ("prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr")

@@ -20,6 +20,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
 from slop_code.execution.bubblewrap.namespace_causes import known_cause
 from slop_code.execution.cache import Cache
+from slop_code.execution.docker.container_runtime import known_runtimes
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
 from slop_code.execution.python_version import installed_pythons
@@ -88,7 +89,9 @@ def _engine(engine: Engine) -> Check:
         )
     except SlopCodeError as error:
         return Check(engine.binary, False, str(error).splitlines()[0], advice, DOCKER)
-    return Check(engine.binary, bool(answer), answer or "not installed", advice, DOCKER)
+    runtimes = ", ".join(sorted(known_runtimes(engine))) if answer else ""
+    result = f"{answer}, runtimes {runtimes}" if runtimes else answer
+    return Check(engine.binary, bool(answer), result or "not installed", advice, DOCKER)
 
 
 def _located(name: str, location: Callable[[], str], missing: str, needed_for: tuple[str, ...]) -> Check:

@@ -94,6 +94,8 @@ class DockerSpec(FileModel):
     extra_mounts: Mounts = Field(default_factory=dict)
     network: str | None = None
     user: Text | None = None
+    runtime: Annotated[str, Field(min_length=1)] | None = None
+    """For set-up and the submission; None: the engine's default, which the tests always have."""
 
 
 class VariablesSpec(FileModel):

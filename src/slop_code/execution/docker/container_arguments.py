@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code.errors import InfrastructureError
+from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
 from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
@@ -41,12 +41,23 @@ UV_CACHE = f"{JUDGE}/uv-cache"
 JUDGE_INIT_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETPCAP", "SETUID", "SYS_ADMIN")
 """Process 1 of the judge's container unpacks, mounts and changes its user; pytest has none of these."""
 
+RELAYED_SPAWNER_CAPABILITIES = ("KILL", "SETGID", "SETPCAP", "SETUID", "SYS_PTRACE")
+"""In a kernel of its own the spawner is root, so that no call can end it; calls have no capability."""
+
 SETUP_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETFCAP", "SETGID", "SETUID")
 """Capabilities that package managers need."""
 
 COMMON = ("--init=false", "--no-healthcheck", "--log-driver", "none", "--workdir", "/")
 """Process 1 is the helper, no health check of the image runs, and no process starts in the submission's folder."""
 
+RELAY_PORT = "29573"
+"""Of the loopback network that both containers share, below the ports that a kernel chooses itself. It is open until
+the subject's container has connected, before anything of the submission runs."""
+
+HOST_NETWORK = (
+    "docker.network: host cannot be the network of the tests where docker.runtime has a kernel of its own: calls go "
+    "through the loopback network, which would be that of every program of the host"
+)
 ADMIT_S = 60
 MAX_WORKSPACE = 2 << 30
 """Bytes of a workspace, which is in memory while the tests run."""
@@ -54,6 +65,13 @@ MAX_WORKSPACE = 2 << 30
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""
+
+RELAYED_MEMORY = 4
+"""Times the limit: what processes can take before `slopbox serve` looks again, and the memory of their kernel."""
+
+RELAYED_PROCESSES = 8192
+"""The same where the runtime is a program with a kernel of its own, which has several threads of the host for each
+process of the subject. gVisor ends if it gets no more; `slopbox serve` alone enforces the limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +123,11 @@ def tmpfs(path: str, options: str) -> list[str]:
     return ["--tmpfs", f"{path}:exec,{options}"]
 
 
+def runtime_arguments(runtime: str | None) -> list[str]:
+    """Nothing for the engine's default."""
+    return ["--runtime", runtime] if runtime else []
+
+
 def capabilities(names: Iterable[str] = ()) -> list[str]:
     return ["--cap-drop", "ALL", *[word for name in names for word in ("--cap-add", name)]]
 
@@ -132,12 +155,18 @@ class ContainerSpec:
     image: str
     mounts: Sequence[Mount]
     network: str | None = None
+    runtime: str | None = None
+    is_relayed: bool = False
+    """The subject's kernel is another one than the judge's, so calls go through the loopback network."""
+
     user: User = field(default_factory=lambda: User(0, 0))
     workspace: str = ""
 
 
 def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJob, source: Mount | None) -> list[str]:
     """While tests are collected there is no subject, and bytecode is sent back with the reports."""
+    if container.is_relayed and container.network == "host":
+        raise ConfigError(HOST_NETWORK)
     workspace, user, collecting = container.workspace, container.user, job.collecting
     shared = zip(names.shared, (workspace, "/tmp", SHOWN, GATE), strict=True)
     mounts = [*[Mount(name, target, readonly=False) for name, target in shared], *container.mounts]
@@ -163,7 +192,8 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         *[word for path in own for word in ("--mkdir", path, "755", "--chown", path, *user.words)],
         "--mkdir", reports, "755", "--bind", f"{JUDGE}/reports", reports, "rw",
         "--overlay", TOOLS, f"{JUDGE}/over/up", f"{JUDGE}/over/work", UV_CACHE,
-        "--listen", f"{GATE}/socket", "--ready", *(["--forward-stdin"] if job.request.interactive else []),
+        "--listen", f"{GATE}/socket", *(["--relay", RELAY_PORT] if container.is_relayed else []),
+        "--ready", *(["--forward-stdin"] if job.request.interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in returned for word in ("--send", name, f"{JUDGE}/{name}")],
         "--judge", BOX, "restrict", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
@@ -186,25 +216,34 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
     mounts = [*[Mount(name, target, readonly) for name, target, readonly in shared], *container.mounts]
     return [
         "run", "--detach", "--name", names.of("subject"), *labels(container.owner),
-        "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
-        "--user", str(container.user), *capabilities(), "--security-opt", "no-new-privileges",
-        *limit_arguments(limits),
+        *runtime_arguments(container.runtime), "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
+        *_spawner_privileges(container), "--security-opt", "no-new-privileges",
+        *limit_arguments(limits, is_relayed=container.is_relayed),
         "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
-        "serve", f"{GATE}/socket", str(limits.memory), str(limits.processes), str(limits.disk), "0",
+        "serve", *(["--relay", RELAY_PORT, *container.user.words] if container.is_relayed else [f"{GATE}/socket"]),
+        str(limits.memory), str(limits.processes), str(limits.disk), "0",
         workspace, "/tmp", HOME,
     ]  # fmt: skip
 
 
-def limit_arguments(limits: Limits) -> list[str]:
+def _spawner_privileges(container: ContainerSpec) -> list[str]:
+    if container.is_relayed:
+        return ["--user", "0:0", *capabilities(RELAYED_SPAWNER_CAPABILITIES)]
+    return ["--user", str(container.user), *capabilities()]
+
+
+def limit_arguments(limits: Limits, *, is_relayed: bool = False) -> list[str]:
     """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
 
-    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too.
+    Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too. A subject
+    with a kernel of its own has more, as the host's kernel ends the whole box beyond it, and not one process.
     """
-    memory = str(limits.memory + 3 * limits.disk)
+    memory = str(limits.memory * (RELAYED_MEMORY if is_relayed else 1) + 3 * limits.disk)
+    processes = limits.processes + (RELAYED_PROCESSES if is_relayed else BOX_PROCESSES)
     return [
-        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes + BOX_PROCESSES),
+        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(processes),
         "--cpus", f"{cpus(limits):g}", "--shm-size", str(min(limits.disk, limits.memory)),
     ]  # fmt: skip
 
@@ -221,6 +260,7 @@ def worker_arguments(name: str, container: ContainerSpec, steps: Sequence[str], 
     """
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(container.owner),
+        *runtime_arguments(container.runtime),
         *(["--network", container.network] if container.network else []), *COMMON, "--user", "0:0",
         # Without no-new-privileges, as set-up may use sudo; it is root as a rule anyway.
         *capabilities(SETUP_CAPABILITIES), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),

@@ -20,6 +20,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
+from slop_code.execution.docker.container_runtime import RuntimeProbe, missing_runtime_reason, probe_runtime
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
@@ -83,7 +84,7 @@ class DockerSandbox:
 
     def unavailable_reason(self) -> str | None:
         """An engine that does not answer raises its error; otherwise the support volume is made."""
-        reason = self.engine.unavailable_reason()
+        reason = self.engine.unavailable_reason() or missing_runtime_reason(self.engine, self.settings.runtime)
         if reason is None:
             _ = self.support_volume
         return reason
@@ -148,7 +149,7 @@ class DockerSandbox:
 
     def subject_identity(self) -> Sequence[object]:
         """The image decides which interpreters there are, and the steps of set-up name the one that is used."""
-        return self.identity()
+        return [*self.identity(), self.settings.runtime]
 
     def _image_python(self, request: str) -> ImagePython:
         """The interpreter of the image that fits; it is asked once."""
@@ -221,6 +222,11 @@ class DockerSandbox:
         key = digest_of([self.engine.daemon_identity(), *support_identity(self.machine())])
         names = self.cache.load_or_build("support", key, build, self.objects_of)
         return Mount(names["support"], c.SUPPORT)
+
+    @functools.cached_property
+    def runtime(self) -> RuntimeProbe:
+        name = self.settings.runtime
+        return RuntimeProbe(shares_kernel=True, keeps_changes=True) if name is None else probe_runtime(self, name)
 
     def user(self, given: str) -> c.User:
         """Only the image knows the numbers of its names; it is asked once."""
@@ -317,6 +323,7 @@ class DockerSandbox:
             user=self.box_user(),
             workspace=self.settings.workdir,
             mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
+            is_relayed=not self.runtime.shares_kernel,
             **settings,
         )
 
@@ -364,7 +371,7 @@ class DockerSandbox:
 
     def _start_subject(self, names: c.ContainerNames, image: str, path: str) -> str:
         """The engine's warning: an engine that cannot enforce a limit warns, and starts the container all the same."""
-        container = self._container(names, "subject", image=image)
+        container = self._container(names, "subject", image=image, runtime=self.settings.runtime)
         answer = self.engine.run(*c.subject_arguments(names, container, self.spec.limits, path))
         if answer.exit_code != 0:
             raise self.engine.failure("run", answer.errors)
@@ -380,6 +387,8 @@ class DockerSandbox:
             "control_groups": not warning,
             "limits": limits,
         }
+        if (name := self.settings.runtime) is not None:
+            isolation |= {"runtime": name, "shared_kernel": self.runtime.shares_kernel}
         return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
 
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 MAX_ROOT = 10 << 30
 """Bytes that set-up may write outside the workspace."""
 
+LOSES_CHANGES = (
+    "docker.runtime: {} keeps what a container writes to itself, so that set-up would be lost; "
+    "runsc needs the argument --overlay2=none"
+)
 FULL_DISK_ENDS = ("no space left on device", "disk quota exceeded")
 JUDGE_PYTHON = ">=3.11"
 BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
@@ -69,8 +73,8 @@ class WorkerSpec:
     expected: TreeSummary | None = None
     """The size of a mounted folder that is copied."""
 
-    covered: bool = False
-    """The commands see nothing of /slop."""
+    of_submission: bool = False
+    """Set-up of a submission: the commands see nothing of /slop, and have the runtime of the subject."""
 
 
 @contextlib.contextmanager
@@ -81,11 +85,12 @@ def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
         owner=docker.owner,
         image=docker.image(),
         network=docker.settings.network,
+        runtime=docker.settings.runtime if spec.of_submission else None,
         mounts=[docker.support_volume, *docker.mounts, *spec.mounts],
     )
     trees = {"net": c.NET, "workspace": docker.settings.workdir}
     steps = [*c.unpack_steps(trees, docker.setup_user()), *spec.steps]
-    arguments = c.worker_arguments(name, container, steps, covered=spec.covered)
+    arguments = c.worker_arguments(name, container, steps, covered=spec.of_submission)
     with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
             join_sender = start_thread(child.send, itertools.chain(certificates(), spec.parts, [pack_end()]))
@@ -110,6 +115,8 @@ def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerTo
 @contextlib.contextmanager
 def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetupBox]:
     """The container becomes an image after set-up, and the workspace a volume where it is kept."""
+    if not docker.runtime.keeps_changes:
+        raise InfrastructureError(LOSES_CHANGES.format(docker.settings.runtime))
     user, workspace = docker.setup_user(), docker.settings.workdir
     source, measured = docker.source(job.submission)
     steps = ["--copy", c.SOURCE, workspace, *user.words] if source else []
@@ -117,7 +124,7 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        spec = WorkerSpec(mounts, steps, parts, measured if source else None, covered=True)
+        spec = WorkerSpec(mounts, steps, parts, measured if source else None, of_submission=True)
         with worker(docker, job.scratch / "log", spec) as name:
             yield DockerSetupBox(docker, name, user, job)
             if job.discard:

@@ -12,12 +12,14 @@
  *   --command PROGRAM FOLDER    make a program a command in the default path, through a link in the new folder
  *   --cgroup FILE               `cgroup.procs` of a control group that the subject's box enters
  *   --listen SOCKET             socket that launchers connect to
+ *   --relay PORT                the subject's box has another kernel; its `serve` connects to this port of the loopback
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
  * The command of the subject's box and of the judge is a program, or the word `box` and the options of that mode.
  *   --judge-fd N                the judge inherits this descriptor of our caller, and nothing else does
  *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
  *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
- *   --admit SECONDS             send the listener to the first client, which is `serve` of the other container
+ *   --admit SECONDS             send the listener to the first client, which is `serve` of the other container; with
+ *                               --relay, start the relay for it
  *   --send NAME PATH            send a folder to stdout, in a tar archive, after the judge's end
  *   --hold                      start no judge, and stay until stdin ends
  */
@@ -41,12 +43,17 @@
 #define MAX_FOLDERS 16
 #define END_OF_INPUT 4
 #define LISTENER_FD 3
+#define NOBODY "65534"
 #define OOM_SCORE "500" /* calls have 1000, and the spawner has 0 */
 
 static char *cgroups[MAX_CGROUPS], **sent_folders[MAX_FOLDERS];
-static int cgroup_count, folder_count, listener = -1, spawner = -1, is_ready, judge_fd = -1;
+static int cgroup_count, folder_count, listener = -1, loopback = -1, spawner = -1, is_ready, judge_fd = -1;
 static int judge_stdin[2] = {-1, -1}, forwards_stdin; /* a pipe that the judge reads, open until its input has ended */
 static pid_t subject = -1;
+
+static const char NO_SHARED_LOOPBACK[] =
+    ", or does not share the loopback network of the judge's box: docker.runtime has a kernel of its own, and has to use "
+    "the network of its container, as runsc does with --network=host";
 
 static int listen_on(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -59,17 +66,45 @@ static int listen_on(const char *path) {
     return fd;
 }
 
+static void open_loopback(const char *port) {
+    loopback = loopback_socket(port, 1);
+    if (loopback < 0) die("cannot listen on port %s", port);
+}
+
+/* The relay has neither a privilege, nor the judge's user, nor stdin and stdout of this process. */
+static void start_relay(int connection) {
+    char words[2][16];
+    subject = fork();
+    if (subject < 0) die("cannot fork");
+    if (subject > 0) return;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    default_signals();
+    for (int fd = 0; fd < 2; fd++) dup2(null, fd);
+    fcntl(listener, F_SETFD, 0), fcntl(connection, F_SETFD, 0);
+    snprintf(words[0], sizeof words[0], "%d", listener), snprintf(words[1], sizeof words[1], "%d", connection);
+    execl("/proc/self/exe", "slopbox", "restrict", "0", "0", "--user", NOBODY, NOBODY, "--", "/proc/self/exe", "relay", words[0],
+          words[1], NULL);
+    die("cannot run the relay");
+}
+
 /* The spawner of the subject's container starts before anything of the submission, so it is the first client. From
- * then on launchers connect to the spawner, and this process takes no part in calls. */
+ * then on launchers connect to the spawner or the relay, and this process takes no part in calls. */
 static void admit_spawner(const char *seconds) {
     errno = 0;
     if (getpid() != 1) die("not process 1: whoever else is here could end this or change what it sends");
-    struct pollfd watched[2] = {{listener, POLLIN, 0}, {STDIN_FILENO, forwards_stdin ? 0 : POLLIN, 0}};
+    int has_relay = loopback >= 0, entrance = has_relay ? loopback : listener;
+    struct pollfd watched[2] = {{entrance, POLLIN, 0}, {STDIN_FILENO, forwards_stdin ? 0 : POLLIN, 0}};
     errno = 0;
-    if (poll(watched, 2, atoi(seconds) * 1000) <= 0) die("the subject's box did not start within %s s", seconds);
+    if (poll(watched, 2, atoi(seconds) * 1000) <= 0)
+        die("the subject's box did not start within %s s%s", seconds, has_relay ? NO_SHARED_LOOPBACK : "");
     if (watched[1].revents) die("nobody waits for this any more");
-    spawner = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    if (spawner < 0 || send_descriptors(spawner, "", 1, &listener, 1) != 0) die("cannot admit the subject's box");
+    spawner = accept4(entrance, NULL, NULL, SOCK_CLOEXEC);
+    if (spawner < 0 || (!has_relay && send_descriptors(spawner, "", 1, &listener, 1) != 0)) die("cannot admit the subject's box");
+    if (has_relay) {
+        start_relay(spawner);
+        close(spawner), close(loopback);
+        spawner = loopback = -1;
+    }
     close(listener);
     listener = -1;
 }
@@ -133,6 +168,7 @@ static int box_step(const char *name, char **words, int left) {
     if (strcmp(name, "--cgroup") == 0 && left >= 1 && cgroup_count < MAX_CGROUPS) return cgroups[cgroup_count++] = words[0], 1;
     if (strcmp(name, "--send") == 0 && left >= 2 && folder_count < MAX_FOLDERS) return sent_folders[folder_count++] = words, 2;
     if (strcmp(name, "--listen") == 0 && left >= 1) return listener = listen_on(words[0]), 1;
+    if (strcmp(name, "--relay") == 0 && left >= 1) return open_loopback(words[0]), 1;
     if (strcmp(name, "--admit") == 0 && left >= 1) return admit_spawner(words[0]), 1;
     if (strcmp(name, "--judge-fd") == 0 && left >= 1) return reserve_judge_fd(words[0]), 1;
     if (strcmp(name, "--ready") == 0) return say_ready(), 0;

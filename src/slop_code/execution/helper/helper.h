@@ -1,7 +1,7 @@
 /* slopbox, the native helper: one static program with several modes (see main.c).
  *
  * All files include this header. Privileged functions are declared in privileged.h, which the files that run without
- * privileges (launcher, handover, spawner, usage, reaper, hold) do not include. */
+ * privileges (launcher, handover, spawner, relay, usage, reaper, hold) do not include. */
 #ifndef HELPER_H
 #define HELPER_H
 #define _GNU_SOURCE
@@ -83,6 +83,9 @@ int send_descriptors(int socket, const void *packet, size_t size, const int *des
 ssize_t receive_descriptors(int socket, void *packet, size_t size, int *descriptors, int count);
 int connect_to(const char *path);
 
+/* privileges.c */
+void drop_privileges(long uid, long gid);
+
 /* syscall_filter.c */
 void restrict_calls(void);
 int show_filter_main(int argc, char **argv);
@@ -117,6 +120,11 @@ int peak_exceeded(uint64_t max_memory);
 void watch_folders(char **folders);
 int disk_was_filled(void);
 void answer_usage(int fd);
+
+/* relay_ends.c: calls for a subject's box that has another kernel. */
+int loopback_socket(const char *port, int listens);
+int start_relay_thread(int connection); /* returns a socket that sends the connection of each call */
+int relay_main(int argc, char **argv);
 
 int run_main(int argc, char **argv);   /* launcher.c */
 int serve_main(int argc, char **argv); /* spawner.c */

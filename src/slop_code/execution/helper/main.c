@@ -38,13 +38,24 @@ static int id_main(int argc, char **argv) {
     return printf("%u %u\n", (unsigned)getuid(), (unsigned)getgid()) < 0;
 }
 
+/* kernel: the boot id of the kernel, which two kernels do not share; gVisor has none. */
+static int kernel_main(int argc, char **argv) {
+    char id[64] = "";
+    (void)argc, (void)argv;
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(id, sizeof id, file)) id[0] = 0;
+    return printf("boot %s\n", id) < 0;
+}
+
 static const struct { const char *name; int (*main)(int argc, char **argv); } modes[] = {
     {"run", run_main},                   /* unprivileged: the launcher in the judge's box */
     {"serve", serve_main},               /* unprivileged: the spawner, first process of the subject's box */
     {"hold", hold_main},                 /* unprivileged: the place of a forked judge in its box */
+    {"relay", relay_main},               /* unprivileged: takes calls for a subject's box of another kernel */
     {"reap", reap_main},                 /* unprivileged */
     {"merge-output", merge_output_main}, /* unprivileged */
     {"id", id_main},                     /* unprivileged */
+    {"kernel", kernel_main},             /* unprivileged */
     {"show-filter", show_filter_main},   /* unprivileged */
     {"check-paths", check_paths_main},   /* root of a container without capabilities */
     {"count", count_main},               /* root of a container that may read everything */

@@ -23,7 +23,7 @@
 
 /* A negative `uid` or `gid` is not changed. The order matters: the bounding set and the group can only be changed while
  * there are still capabilities, and setresuid gives back nothing that was dropped before. */
-static void drop_privileges(long uid, long gid) {
+void drop_privileges(long uid, long gid) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[2] = {{0}};
     /* Ambient capabilities survive execve. Kernels that refuse this call (before 4.3) have none. */

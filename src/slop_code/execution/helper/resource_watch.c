@@ -25,7 +25,7 @@ static struct { int number; amount ran, wait, memory, written; } tasks[MAX_TASKS
 static struct account { pid_t pid; int socket; } accounts[MAX_TASKS];
 static int account_count;
 static amount seen_cpu, waited, mapped_files;
-static int is_unmeasured;
+static int is_unmeasured, is_undivided;
 
 /* Reads a file of /proc into `text`; 0 if the process is gone. */
 static int read_file(const char *path, char *text, size_t size) {
@@ -69,17 +69,31 @@ static amount shared_segments(void) {
  * kernel. */
 static amount memory_of(const char *pid, uint64_t *threads) {
     char path[300], line[256];
-    amount total = 0, number;
+    amount total = 0, number, resident = 0;
+    is_undivided = 1;
     snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *file = fopen(path, "re");
     if (!file) return 0;
     while (fgets(line, sizeof line, file))
-        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1 ||
-            sscanf(line, "VmSwap: %llu", &number) == 1)
-            total += number << 10;
+        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10, is_undivided = 0;
+        else if (sscanf(line, "VmSwap: %llu", &number) == 1) total += number << 10;
         else if (sscanf(line, "RssFile: %llu", &number) == 1) mapped_files = number << 10 > mapped_files ? number << 10 : mapped_files;
+        else if (sscanf(line, "VmRSS: %llu", &number) == 1) resident = number << 10;
         else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
     fclose(file);
+    return is_undivided ? resident : total;
+}
+
+/* What the process may have written of its mappings, where its status has only a sum, as gVisor has: the sum counts the
+ * libraries of each process. */
+static amount written_memory_of(const char *pid) {
+    char path[300], line[256];
+    amount total = 0, number;
+    snprintf(path, sizeof path, "/proc/%s/smaps", pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "Private_Dirty: %llu", &number) == 1 || sscanf(line, "Shared_Dirty: %llu", &number) == 1) total += number << 10;
+    if (file) fclose(file);
     return total;
 }
 
@@ -90,7 +104,10 @@ static amount divided_memory_of(const char *pid) {
     amount total = 0, number;
     uint64_t threads = 0;
     snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
-    if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:")) return memory_of(pid, &threads);
+    if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:")) {
+        amount memory = memory_of(pid, &threads);
+        return is_undivided ? written_memory_of(pid) : memory;
+    }
     static const char *const kinds[] = {"Pss_Anon:", "Pss_Shmem:", "SwapPss:"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *line = strstr(text, kinds[i]);

@@ -1,17 +1,20 @@
 /* serve LISTENER MEMORY PROCESSES FILESIZE NPROC FOLDER...: the spawner.
+ * serve --relay PORT UID GID MEMORY PROCESSES FILESIZE NPROC FOLDER...: the same in a box with a kernel of its own.
  *
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
  * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
  * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
  * FOLDER is writable for the submission and of limited size.
  * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
- * process 1. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
+ * process 1. Other kernels do not know this rule, so with --relay the spawner is root and calls are another user's; they
+ * come through the relay (relay.c), which connects to PORT of the loopback network. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
  * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which
  * asks what the box used. */
 #include "helper.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -47,6 +50,8 @@ struct call {
 static struct call calls[MAX_CALLS];
 static int call_count;
 static int listener_is_shared; /* whether the submission, too, can reach the listener */
+static int is_relayed;
+static long call_uid = -1, call_gid = -1; /* -1: those of the spawner */
 static struct { rlim_t memory, processes, file_size, of_user; } limits;
 
 /* The call fails only where the hard limit is lower than `value`: then the stricter limit stays. */
@@ -92,13 +97,14 @@ static _Noreturn void become_command(const struct request *request, const int *f
     if (account >= 0) dup2(account, 3);
     /* The submission must not get the spawner's listener, nor another call's connection. Closed before this process
      * becomes dumpable, as others of the box may look into it from then on. */
-    if (syscall(SYS_close_range, 4, ~0U, 0) != 0)
+    if (syscall(SYS_close_range, 4, INT_MAX, 0) != 0) /* gVisor reads the last number with its sign */
         for (int fd = 4; fd < 4 * MAX_CALLS; fd++) close(fd);
     if (account >= 0) send_account(3);
     close(3);
     setsid(); /* a signal to this call's group reaches no other call, and not the spawner */
     default_signals();
     umask(022); /* the modes of new files are the same for every evaluator */
+    if (is_relayed) drop_privileges(call_uid, call_gid);
     restrict_calls();
     prefer_for_oom_kill();
     set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
@@ -186,7 +192,10 @@ static int handle_packet(int fd) {
 
 static void accept_call(int listener) {
     struct request request;
-    int fds[REQUEST_FDS], fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    int fds[REQUEST_FDS], fd = -1;
+    char greeting;
+    if (!is_relayed) fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    else if (receive_descriptors(listener, &greeting, 1, &fd, 1) != 1) return;
     if (fd < 0) return;
     if (listener_is_shared && is_of_this_box(fd)) {
         close(fd);
@@ -280,9 +289,22 @@ static int open_listener(const char *word, int *judge) {
     return listener;
 }
 
+/* Returns the connection to the relay of the judge's box. */
+static int connect_relay(char **words) {
+    errno = 0;
+    if (getpid() != 1) die("not process 1: the submission could end this");
+    call_uid = atol(words[1]), call_gid = atol(words[2]);
+    int connection = loopback_socket(words[0], 0);
+    if (connection < 0) die("the judge's box cannot be reached through the loopback network");
+    is_relayed = 1;
+    return connection;
+}
+
 int serve_main(int argc, char **argv) {
     if (argc < 5) die("serve: at least five arguments expected");
-    int judge = -1, listener = open_listener(argv[0], &judge);
+    int judge = -1, listener, has_relay = strcmp(argv[0], "--relay") == 0 && argc >= 8;
+    if (has_relay) listener = connect_relay(argv + 1), argv += 3;
+    else listener = open_listener(argv[0], &judge);
     limits.memory = strtoull(argv[1], NULL, 10);
     limits.processes = strtoull(argv[2], NULL, 10);
     limits.file_size = strtoull(argv[3], NULL, 10);
@@ -293,6 +315,7 @@ int serve_main(int argc, char **argv) {
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     fcntl(listener, F_SETFD, FD_CLOEXEC);
     int signals = open_signals((const int[]){SIGCHLD, 0});
+    if (is_relayed) listener = start_relay_thread(listener); /* after the signals, which no thread may take */
     for (;;) {
         struct pollfd watched[MAX_CALLS + 3] = {{listener, POLLIN, 0}, {signals, POLLIN, 0}, {judge, POLLIN, 0}};
         int count = call_count;
