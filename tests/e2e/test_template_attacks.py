@@ -9,6 +9,7 @@ import pytest
 
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
+from tests.marks import in_proof
 from tests.process_checks import groups_of, sessions_held
 
 pytestmark = pytest.mark.e2e
@@ -240,3 +241,34 @@ def counts(cache):
         len(os.listdir("/proc/self/fd")), threading.active_count(), sessions_held(cache),
         groups_of(os.getpid()), mounts,
     ]  # fmt: skip
+
+
+PRINTING = """
+import subprocess
+
+def test_init(entrypoint):
+    print("printed by a test")
+    assert subprocess.run([*entrypoint, "init"]).returncode == 0
+
+def test_output_of_tests(entrypoint):
+    seen = subprocess.run(entrypoint, capture_output=True, text=True).stdout
+    assert seen == "pipe\\n"
+"""
+KEEPING = """
+import os, sys
+if sys.argv[1:]:
+    with open("kind", "w") as file:
+        file.write(os.readlink("/proc/self/fd/1").split(":")[0])
+else:
+    print(open("kind").read())
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+def test_a_submission_never_gets_the_file_that_keeps_the_output_of_tests(
+    sandbox, make_problem, make_submission, evaluate
+):
+    results = evaluate(
+        make_problem({"test_checkpoint_1.py": PRINTING}), make_submission({"main.py": KEEPING}), sandbox=sandbox
+    )
+    assert [test.failure_message for test in results.tests] == [None, None], results.infrastructure_failure_reason

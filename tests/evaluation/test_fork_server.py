@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from textwrap import dedent
 
 import pytest
 
@@ -90,6 +91,15 @@ def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, k
         assert evaluation.wait() is None
         assert all(ends(pid, END_S) for pid in pids)
         assert template.process.poll() is None
+
+
+def test_a_judge_that_stops_its_process_group_ends_with_the_lifeline(waiting):
+    waiting.files["test_wait.py"] = dedent(WAITING.replace("child.wait()", "os.kill(0, 19)  # SIGSTOP"))
+    with waiting.collected() as template:
+        evaluation, pids = started(waiting, template)
+        evaluation.abandon()
+        assert evaluation.wait() is None
+        assert all(ends(pid, END_S) for pid in pids)
 
 
 @pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])

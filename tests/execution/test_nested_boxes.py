@@ -28,14 +28,15 @@ SUBJECT = [
     *IDENTITY, *NAMESPACES, *CONTAINED, "--as-pid-1", "--cap-drop", "ALL", "--disable-userns",
     *system_arguments(), *PROC, *HIDE_PID_1, "--dev", "/dev", "--size", "1048576", "--tmpfs", "/dev/shm",
     "--remount-ro", "/dev", "--bind", "/box/writable", "/tmp", "--ro-bind", "/box/writable", "/seen/deep",
+    "--ro-bind", "/box/tree", "/seen/tree",
     "--ro-bind-try", "/missing", "/missing", "--remount-ro", "/", "--chdir", "/tmp", "--setenv", "ONLY", "this",
 ]  # fmt: skip
 JUDGE = [
     *IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP",
     *system_arguments(), *command_arguments("/box/commands"), "--proc", "/proc", "--dev-bind", "/dev", "/dev",
     "--bind", "/box/writable", "/tmp", "--tmpfs", "/home/agent", "--overlay-src", "/box/writable",
-    "--tmp-overlay", "/layered", "--ro-bind", "/box/writable/file", "/seen/file", "--remount-ro", "/",
-    "--chdir", "/tmp",
+    "--tmp-overlay", "/layered", "--ro-bind", "/box/writable/file", "/seen/file",
+    "--ro-bind", "/box/tree", "/seen/tree", "--remount-ro", "/", "--chdir", "/tmp",
 ]  # fmt: skip
 OUTER = [
     "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED, "--cap-add", "ALL",
@@ -58,7 +59,8 @@ for line in text("/proc/self/mountinfo").splitlines():
     flags = sorted({*words[5].split(",")} & {"ro", "nosuid", "nodev", "noexec"})
     mounts.append([words[4], words[words.index("-") + 1], flags])
 names = ("net", "ipc", "uts", "pid", "cgroup", "mnt", "user")
-written = ("/", "/usr", "/tmp", "/dev", "/dev/shm", "/proc/sys/kernel/hostname", "/proc/irq", "/seen/deep", "/layered")
+written = ("/", "/usr", "/tmp", "/dev", "/dev/shm", "/proc/sys/kernel/hostname", "/proc/irq", "/seen/deep",
+           "/seen/tree/below", "/layered")
 with socket.socket() as server, socket.socket() as client:
     server.bind(("127.0.0.1", 0))
     server.listen()
@@ -93,7 +95,8 @@ def inside(need_bubblewrap, helper, tmp_path):
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", *NAMESPACES, *CONTAINED, "--cap-add", "ALL",
         *system_arguments(), *further_arguments(path for path in files if path.exists()),
         "--proc", "/proc", "--bind", "/proc", ALL_PROC, "--dev", "/dev", "--dir", "/tmp", "--dir", NEW_ROOT,
-        "--bind", str(tmp_path), "/box/writable", "--symlink", "/usr/bin/true", "/box/commands/extra", "--",
+        "--bind", str(tmp_path), "/box/writable", "--bind", str(tmp_path), "/box/tree/below",
+        "--symlink", "/usr/bin/true", "/box/commands/extra", "--",
     ]  # fmt: skip
     return lambda argv: subprocess.run([*outside, *argv], capture_output=True, text=True, timeout=600, umask=0o27)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import platform
@@ -32,13 +33,13 @@ NUMBERS = {
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "keyctl": 250, "add_key": 248,
         "request_key": 249, "clone3": 435, "socket": 41, "unshare": 272, "clone": 56, "prlimit64": 302,
         "sched_setaffinity": 203, "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314,
-        "setpriority": 141,
+        "setpriority": 141, "fcntl": 72,
     },
     "aarch64": {
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "keyctl": 219, "add_key": 217,
         "request_key": 218, "clone3": 435, "socket": 198, "unshare": 97, "clone": 220, "prlimit64": 261,
         "sched_setaffinity": 122, "sched_setscheduler": 119, "sched_setparam": 118, "sched_setattr": 274,
-        "setpriority": 140,
+        "setpriority": 140, "fcntl": 25,
     },
 }  # fmt: skip
 NATIVE, NATIVE_ARCHITECTURE = NUMBERS[platform.machine()], ARCHITECTURES[platform.machine()]
@@ -57,6 +58,7 @@ class Row:
 ROWS = [
     *[Row(f"io_uring_{name}", errno.ENOSYS) for name in ("setup", "enter", "register")],
     *[Row(name, errno.ENOSYS) for name in ("keyctl", "add_key", "request_key", "clone3")],
+    Row("fcntl", errno.EINVAL, (0, fcntl.F_SETLEASE, fcntl.F_RDLCK), (0, fcntl.F_GETFD, 0)),
     Row("socket", errno.EAFNOSUPPORT, (socket.AF_VSOCK, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_STREAM)),
     Row("clone", errno.EPERM, (NEW_USER_NAMESPACE | THREAD_FLAGS, 0), (THREAD_FLAGS, 0)),
     Row("unshare", errno.EPERM, (NEW_USER_NAMESPACE, 0), (0, 0)),

@@ -75,8 +75,8 @@ static char *new_file(const char *path) {
     return target;
 }
 
-/* Adds flags to those that a mount has. Mounts below it have theirs from the box outside, which bwrap has made. */
-static void add_flags(const char *target, unsigned long flags) {
+/* For kernels before Linux 5.12. The other flags of the mount stay. */
+static void remount_with(const char *target, unsigned long flags) {
     static const struct { unsigned long stat, mount; } known[] = {
         {ST_RDONLY, MS_RDONLY}, {ST_NOSUID, MS_NOSUID}, {ST_NODEV, MS_NODEV}, {ST_NOEXEC, MS_NOEXEC}, {ST_NOATIME, MS_NOATIME},
         {ST_NODIRATIME, MS_NODIRATIME}, {ST_RELATIME, MS_RELATIME}, {STATFS_NOSYMFOLLOW, MS_NOSYMFOLLOW},
@@ -90,12 +90,43 @@ static void add_flags(const char *target, unsigned long flags) {
     if (mount(NULL, target, NULL, MS_REMOUNT | MS_BIND | present | flags, NULL) != 0) die("cannot restrict the mount %s", target);
 }
 
+/* The table of mounts has a space, a tab, a newline and a backslash as octal numbers. */
+static void decode_path(char *path) {
+    char *to = path;
+    for (; *path; path++)
+        if (*path == '\\') *to++ = (char)strtol((char[]){path[1], path[2], path[3], 0}, NULL, 8), path += 3;
+        else *to++ = *path;
+    *to = 0;
+}
+
+static void remount_below(const char *target, unsigned long flags) {
+    static char line[3 * PATH_MAX], path[PATH_MAX];
+    size_t length = strlen(target);
+    FILE *table = fopen("/proc/self/mountinfo", "re");
+    if (!table) die("no table of mounts");
+    while (fgets(line, sizeof line, table)) {
+        if (sscanf(line, "%*s %*s %*s %*s %4095s", path) != 1) die("cannot read the table of mounts");
+        decode_path(path);
+        if (strncmp(path, target, length) == 0 && path[length] == '/') remount_with(path, flags);
+    }
+    fclose(table);
+}
+
+/* Adds flags to a mount, and to all mounts below it: the surrounding box may have writable ones there. */
+static void add_flags(const char *target, unsigned long flags, int below) {
+    struct attributes more = {.set = flags}; /* these flags have the same numbers there */
+    if (syscall(SYS_mount_setattr, AT_FDCWD, target, below ? RECURSIVE : 0, &more, sizeof more) == 0) return;
+    if (errno != ENOSYS) die("cannot restrict the mount %s", target);
+    remount_with(target, flags);
+    if (below) remount_below(target, flags);
+}
+
 static void bind_path(const char *source, const char *path, unsigned long flags) {
     struct stat info;
     if (stat(source, &info) != 0) die("no %s", source);
     char *target = S_ISDIR(info.st_mode) ? new_folder(path) : new_file(path);
     if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) die("cannot mount %s on %s", source, path);
-    add_flags(target, flags);
+    add_flags(target, flags, 1);
 }
 
 static void take_bind(char **words) { bind_path(words[0], words[1], SAFE_FLAGS); }
@@ -123,7 +154,7 @@ static void take_tmpfs(char **words) {
     if (mount("tmpfs", new_folder(words[0]), "tmpfs", SAFE_FLAGS, options) != 0) die("cannot mount %s", words[0]);
 }
 
-static void take_remount_ro(char **words) { add_flags(new_folder(words[0]), MS_RDONLY); }
+static void take_remount_ro(char **words) { add_flags(new_folder(words[0]), MS_RDONLY, 0); }
 
 /* Programs do not need to change anything there, and root of the host could. */
 static void take_proc(char **words) {
@@ -135,7 +166,7 @@ static void take_proc(char **words) {
         char *path = joined(proc, covered[i]);
         if (access(path, W_OK) != 0) continue;
         if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) != 0) die("cannot cover %s", path);
-        add_flags(path, SAFE_FLAGS | MS_NOEXEC | MS_RDONLY);
+        add_flags(path, SAFE_FLAGS | MS_NOEXEC | MS_RDONLY, 1);
     }
 }
 
@@ -218,7 +249,7 @@ void begin_root(void) {
     if (mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) != 0) die("cannot keep mounts to this box");
     if (mount("tmpfs", BASE, "tmpfs", SAFE_FLAGS, "mode=0755") != 0) die("cannot mount " BASE);
     if (mkdir(NEW_ROOT, 0755) != 0 || mount(NEW_ROOT, NEW_ROOT, NULL, MS_BIND, NULL) != 0) die("cannot make " NEW_ROOT);
-    add_flags(NEW_ROOT, SAFE_FLAGS);
+    add_flags(NEW_ROOT, SAFE_FLAGS, 0);
 }
 
 /* From here on nothing of the surrounding box can be reached. */

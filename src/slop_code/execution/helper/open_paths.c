@@ -21,21 +21,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* As in <linux/mount.h>, which some versions of <sys/mount.h> do not go together with. */
+/* As in <linux/mount.h>. */
 #define CLONE_TREE (1 | O_CLOEXEC)
-#define RECURSIVE 0x8000
 #define EMPTY_PATH 0x1000
 #define MOVE_EMPTY_PATH 4
 #define MAP_OWNERS 0x100000
-struct attributes { uint64_t set, clear, propagation, users; };
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
 #endif
 #ifndef SYS_move_mount
 #define SYS_move_mount 429
-#endif
-#ifndef SYS_mount_setattr
-#define SYS_mount_setattr 442
 #endif
 
 static void write_map(pid_t pid, const char *name, const char *id) {

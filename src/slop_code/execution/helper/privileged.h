@@ -3,6 +3,13 @@
 #define PRIVILEGED_H
 #include "helper.h"
 
+/* For mount_setattr, as in <linux/mount.h>, which some versions of <sys/mount.h> do not go together with. */
+#define RECURSIVE 0x8000
+struct attributes { uint64_t set, clear, propagation, users; };
+#ifndef SYS_mount_setattr
+#define SYS_mount_setattr 442
+#endif
+
 /* privileges.c */
 void leave_keyrings(void);
 void join_cgroups(char **files, int count);
