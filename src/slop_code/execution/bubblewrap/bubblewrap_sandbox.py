@@ -31,7 +31,6 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     Probe,
     bwrap,
     bwrap_candidates,
-    bwrap_files,
     probe,
     probe_again,
     working_bwrap,
@@ -190,7 +189,7 @@ class BubblewrapSetupBox(HostSetupBox):
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
-        argv = open_paths(box, bwrap_files())
+        argv = open_paths(box)
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]

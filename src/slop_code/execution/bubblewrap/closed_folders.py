@@ -20,7 +20,7 @@ from slop_code.execution.process import run
 from slop_code.execution.submission import walk_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from slop_code.execution.sandbox import JudgeJob, SetupJob
 
@@ -31,15 +31,15 @@ COPY = "opened"
 COPY_S = 600
 
 
-def open_paths(argv: Sequence[str], files: Iterable[Path] = ()) -> list[str]:
-    """The command of bwrap in a mount namespace in which its root reaches every source, and these files.
+def open_paths(argv: Sequence[str]) -> list[str]:
+    """The command of bwrap in a mount namespace in which its root reaches bwrap itself and every source.
 
     Without privileges a box reaches what the evaluator reaches, so there is nothing to open.
     """
     if os.geteuid() != 0:
         return list(argv)
     closed: dict[str, str] = {}
-    for source in [*_sources(argv), *map(str, files)]:
+    for source in [*_package_files(argv[0]), *_sources(argv)]:
         for path in (os.path.realpath(source), source):  # a link is gone when the folder that it is in is covered
             if os.path.exists(path) and (folder := closed_folder(path)):
                 closed[path] = folder
@@ -49,6 +49,14 @@ def open_paths(argv: Sequence[str], files: Iterable[Path] = ()) -> list[str]:
     outermost = [folder for folder in folders if not is_within(folder, [other for other in folders if other != folder])]
     covers = [word for folder in outermost for word in ("--cover", folder)]
     return [str(helper_path()), "open-paths", *covers, *closed, "--", *argv]
+
+
+def _package_files(binary: str) -> list[str]:
+    """The bundled binary and its libraries; where the system's own is, everyone can go."""
+    if is_within(binary, ["/usr", "/bin", "/opt"]):
+        return []
+    package = Path(binary).parent.parent
+    return [str(package), f"{package}.libs"]
 
 
 def _sources(argv: Sequence[str]) -> Iterator[str]:
