@@ -14,6 +14,9 @@ HOME = Path("/home/tester")
 OPEN = Path("/opt/slop-code")
 """The same files in a folder that everyone can read, for root."""
 
+COMMAND_S = 3600
+"""A command that takes longer hangs, even in emulation."""
+
 USER_ID = 1000
 SETTINGS = HOME / "checks.json"
 CGROUPS = Path("/sys/fs/cgroup")
@@ -48,10 +51,13 @@ class Account:
     """Words before the command itself."""
 
     def run(self, command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self._words(f"{self.before}{self._variables()} {command}"),
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        words = self._words(f"{self.before}{self._variables()} {command}")
+        try:
+            return subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=COMMAND_S
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CheckError(f"no end after {COMMAND_S} s: {command}\n{error.stdout or b''!r}") from None
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
         words = self._words(f"{self.before}{self._variables()} {command}")

@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import subprocess
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,9 @@ PARAMETERS = (
     "rw rootfstype=ext4 loglevel=4 no_timer_check panic=-1 net.ifnames=0 systemd.show_status=0 audit=0 mitigations=off "
     "cryptomgr.notests"
 )
+MACHINE_S = 4 * 3600.0
+"""The longest set takes two hours where an emulated machine has half a processor."""
+
 MEMORY = "3G"
 PROCESSORS = 2
 
@@ -102,6 +106,9 @@ def _boot(command: list[str], machine: Machine, first_line_s: float | None = Non
         )
         stack.enter_context(guest)
         stack.callback(guest.kill)
+        limit = threading.Timer(MACHINE_S, guest.kill)
+        stack.callback(limit.cancel)
+        limit.start()
         assert guest.stdout is not None
         if not select.select([guest.stdout], [], [], first_line_s)[0]:
             raise KvmError(f"nothing on its console after {first_line_s:g} s")
