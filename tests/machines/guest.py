@@ -85,7 +85,7 @@ def checks(*, short: bool) -> Iterator[tuple[str, Callable[[], str]]]:
     yield "larder in a scope", lambda: larder(delegated, hard=True)
     yield "bombs in a scope", lambda: bombs(delegated)
     yield "kill in a scope", lambda: kill(delegated)
-    yield "larder as root", lambda: larder(ROOT, hard=True)
+    yield "larder as root", lambda: larder(ROOT, 3, hard=True)
     yield "larder by sudo", lambda: larder(SUDO, hard=True)
     yield "kill as root", lambda: kill(ROOT)
     yield "attacks as user", lambda: attacks(USER)

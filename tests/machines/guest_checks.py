@@ -59,13 +59,10 @@ def profile(account: Account) -> str:
     return "; ".join(commands)
 
 
-def larder(account: Account, *, hard: bool = False) -> str:
+def larder(account: Account, checkpoint: int = 1, *, hard: bool = False) -> str:
     """`hard`: the kernel has to enforce the limits."""
-    return evaluate(account, "larder", f"{LARDER}/solutions/checkpoint_1 -p {LARDER} -c 1", hard=hard)
-
-
-def evaluate(account: Account, name: str, words: str, *, hard: bool = False) -> str:
-    out = f"/tmp/{name}-{account.name}"
+    out = f"/tmp/larder-{account.name}"
+    words = f"{LARDER}/solutions/checkpoint_{checkpoint} -p {LARDER} -c {checkpoint}"
     account.check(f"{account.slop_code} eval-snapshot {words} -o {out}")
     result: dict[str, Any] = json.loads(next(Path(out).rglob("evaluation.json")).read_text())
     if hard and not result["isolation"]["control_groups"]:
@@ -81,19 +78,24 @@ def contract(account: Account, chosen: str = "not none and not docker") -> str:
 
 
 def bombs(account: Account) -> str:
-    """Memory and fork bombs in a delegated group, whose counters say that the kernel stopped them."""
+    """Memory and fork bombs in a delegated group; its counters say that the kernel stopped the fork bomb.
+
+    In emulation no bomb fills memory before the watch sees it, so that the kernel does not have to.
+    """
     environment = Path("/tmp/bombs.yaml")
     environment.write_text(f"name: bombs\ntype: local\nlimits: {LIMITS}\n")
     out = "/tmp/bombs"
     words = f"eval-snapshot {BOXES}/submission -p {BOXES} -c limits -e {environment} -o {out}"
-    # The evaluator moves this shell to a group in the delegated one.
-    group = f"{CGROUPS}$(sed s/0::// /proc/self/cgroup)/.."
-    counters = f"cat {group}/memory.events {group}/pids.events"
-    done = account.check(f"sh -c {shlex.quote(f'{account.slop_code} {words}; status=$?; {counters}; exit $status')}")
-    counted = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("oom_kill ", "max ")))
+    # The evaluator moves this shell to a group in the delegated one, whose files are named in what `grep` prints.
+    counters = (
+        f"cd {CGROUPS}$(sed s/0::// /proc/self/cgroup)/.. && grep -E '^(max|oom_kill) ' memory.events pids.events"
+    )
+    done = account.check(f"sh -c {shlex.quote(f'{account.slop_code} {words} && {counters}')}")
+    counted = [line for line in done.stdout.splitlines() if ".events:" in line]
     isolation = json.loads(next(Path(out).rglob("evaluation.json")).read_text())["isolation"]
-    text = f"counted by the kernel: {counted}; {json.dumps(isolation)}"
-    if not isolation["control_groups"] or not int(counted.get("max", 0)):
+    text = f"counted by the kernel: {', '.join(counted)}; {json.dumps(isolation)}"
+    stopped = any(line.startswith("pids.events:max ") and not line.endswith(" 0") for line in counted)
+    if not isolation["control_groups"] or not stopped:
         raise CheckError(text)
     return text
 
