@@ -116,7 +116,7 @@ def kill(account: Account) -> str:
         process.wait()
     wait_until(lambda: not box_processes(), "processes of boxes are left")
     text = larder(account)
-    left = [str(group) for group in CGROUPS.glob("**/slop-code-*") if group.is_dir()]
+    left = [str(group) for group in CGROUPS.glob("**/slop-code-[0-9]*")]
     if left:
         raise CheckError(f"control groups are left: {left}")
     return f"no process and no control group is left; {text}"
