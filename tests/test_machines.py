@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,3 +72,45 @@ def test_every_target_of_the_documentation_can_be_chosen():
 
     text = (HERE.parent / "CONTRIBUTING.md").read_text()
     assert set(re.findall(r"`((?:debian|ubuntu)[\d.]+-\w+)`", text)) == set(TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("name", "has_systemd", "root"),
+    [("debian13-x86_64", True, "/dev/nvme0n1"), ("ubuntu24.04-x86_64", False, "/dev/vda")],
+)
+def test_a_machine_without_systemd_starts_the_checks_as_process_1(name, has_systemd, root):
+    from machines.guest_files import FILES, INIT
+    from machines.system_disk import SystemDisk
+    from machines.targets import TARGETS
+    from machines.virtual_machine import Machine, arguments
+
+    disk = SystemDisk(Path("system.img"), Path("kernel"))
+    words = arguments(Machine(TARGETS[name], disk, Path("product.img"), has_systemd=has_systemd))
+    parameters = words[words.index("-append") + 1].split()
+    assert f"root={root}" in parameters
+    assert (f"init=/{INIT}" in parameters) is not has_systemd
+    assert INIT in FILES
+
+
+@pytest.mark.e2e
+def test_the_checks_need_no_package_in_the_guest():
+    variables = {"PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import machines.guest"], env=variables, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_unpacked_system_has_the_files_of_maintainer_scripts(tmp_path):
+    from machines.unpacked_system import ADDED, COPIES, configure
+
+    for source in COPIES:
+        (tmp_path / source).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / source).write_text("packaged\n")
+    (tmp_path / "etc/pam.d").mkdir(parents=True)
+    (tmp_path / "usr/lib/modules").mkdir(parents=True)
+    (tmp_path / "depmod").touch(mode=0o755)
+    configure(tmp_path, {"PATH": str(tmp_path)})
+    assert (tmp_path / "etc/passwd").read_text() == "packaged\n" + ADDED["etc/passwd"]
+    assert (tmp_path / "etc/pam.d/common-auth").read_text() == "auth required pam_permit.so\n"
+    assert not (tmp_path / "etc/sudoers.d/tester").stat().st_mode & 0o022

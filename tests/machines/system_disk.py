@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from private_daemon import UnavailableError, call, install, note
 from with_docker import cache_folder
 
-from machines import guest_files
+from machines import guest_files, unpacked_system
 from machines.mirrors import keyring_of, mirror_of
+from machines.product_disk import compile_bytecode
 
 if TYPE_CHECKING:
     from private_daemon import Environment
@@ -23,69 +24,60 @@ if TYPE_CHECKING:
     from machines.targets import Target
 
 SIZE = "6G"  # sparse
-QEMU_USER = {"aarch64": "qemu-aarch64-static", "x86_64": "qemu-x86_64-static"}
 
 
 @dataclass(frozen=True, slots=True)
 class SystemDisk:
     image: Path
     kernel: Path
-    initial_files: Path
 
 
 def system_disk(name: str, target: Target, environment: Environment) -> SystemDisk:
-    recipe = json.dumps([target.packages, target.suite, target.architecture, inspect.getsource(guest_files)])
+    modules = (guest_files,) if target.is_native else (guest_files, unpacked_system)
+    recipe = json.dumps([target.packages, target.suite, target.architecture, *map(inspect.getsource, modules)])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
     folder = cache_folder(environment) / "machines" / f"{name}-{digest}"
     if not folder.exists():
         note(f"making the disk of {name} from packages")
         make_disk(target, folder, environment)
-    return SystemDisk(folder / "system.img", folder / "kernel", folder / "initrd")
+    return SystemDisk(folder / "system.img", folder / "kernel")
 
 
 def make_disk(target: Target, folder: Path, environment: Environment) -> None:
     for tool, package in (("mmdebstrap", "mmdebstrap"), ("mke2fs", "e2fsprogs")):
         install(tool, package, environment)
-    if not target.is_native:
-        prepare_emulation(target, environment)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="new-") as unfinished:
         root, result = Path(unfinished, "root"), Path(unfinished, "result")
         result.mkdir()
         unpack(target, root, Path(unfinished), environment)
-        for file, names in (("kernel", "vmlinu[xz]-*"), ("initrd", "initrd.img-*")):
-            found = sorted(root.glob(f"boot/{names}"))
-            if not found:
-                raise UnavailableError(f"the system has no boot/{names}")
-            shutil.copyfile(found[-1], result / file)
+        if not target.is_native:
+            unpacked_system.configure(root, environment)
+            library = f"usr/lib/python{target.python}"
+            compile_bytecode(target, root / library, f"/{library}", environment)
+        kernels = sorted(root.glob("boot/vmlinu[xz]-*"))
+        if not kernels:
+            raise UnavailableError("the system has no boot/vmlinu[xz]-*")
+        shutil.copyfile(kernels[-1], result / "kernel")
         call(["mke2fs", "-q", "-t", "ext4", "-d", str(root), str(result / "system.img"), SIZE], environment)
         result.rename(folder)
 
 
-def prepare_emulation(target: Target, environment: Environment) -> None:
-    """Maintainer scripts of another processor run in QEMU, if the kernel of this machine starts it for them."""
-    install(QEMU_USER[target.processor], "qemu-user-static binfmt-support", environment)
-    install("arch-test", "arch-test", environment)
-    try:
-        call(["arch-test", target.architecture], environment)
-    except UnavailableError:
-        steps = f"mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; update-binfmts --enable qemu-{target.processor}"
-        raise UnavailableError(f"this kernel starts no programs of {target.processor}; run `{steps}`") from None
-
-
 def unpack(target: Target, root: Path, folder: Path, environment: Environment) -> None:
-    settings = folder / "settings"
-    guest_files.write(settings)
     keyring = keyring_of(target, folder, environment)
     mirror = mirror_of(target.distribution, environment)
     options = [
-        "--quiet", "--variant=minbase", f"--architectures={target.architecture}", f"--keyring={keyring}",
+        "--quiet", f"--architectures={target.architecture}", f"--keyring={keyring}",
         f"--include={','.join(target.packages)}", "--aptopt=Acquire::Check-Valid-Until false",
-        # Before the kernel, whose script makes the initial files.
-        f'--essential-hook=cp -rT {settings} "$1"',
-        f'--customize-hook=chroot "$1" sh -e /{guest_files.SETUP}',
     ]  # fmt: skip
+    if target.is_native:
+        settings = folder / "settings"
+        guest_files.write(settings)
+        options += ["--variant=minbase", f'--essential-hook=cp -rT {settings} "$1"']
+        options += [f'--customize-hook=chroot "$1" sh -e /{guest_files.SETUP}']
+    else:
+        options += ["--variant=extract", "--include=?essential"]
     components = {"debian": "main", "ubuntu": "main universe"}[target.distribution]
-    # In a mount namespace, so that a build that is killed leaves no mounts behind.
-    private = ["unshare", "--mount", "--propagation=private", "mmdebstrap"]
+    # In a mount namespace, so that a build that is killed leaves no mounts behind. The kernel needs no initial files.
+    private = ["unshare", "--mount", "--propagation=private", "env", "INITRD=No", "mmdebstrap"]
     call([*private, *options, target.suite, str(root), f"deb {mirror} {target.suite} {components}"], environment)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import platform
 from dataclasses import dataclass
 
-PACKAGES = (
-    "apparmor", "ca-certificates", "dbus", "dbus-user-session", "init", "initramfs-tools", "iproute2", "kmod",
-    "libpam-systemd", "procps", "python3", "sudo", "udev",
-)  # fmt: skip
-"""Beside the kernel: systemd with sessions of users, and what a machine has on which people work."""
+TOOLS = ("iproute2", "kmod", "procps", "python3", "sudo")
+SESSIONS = ("apparmor", "ca-certificates", "dbus", "dbus-user-session", "init", "libpam-systemd", "udev")
+"""systemd with sessions of users, and what a machine has on which people work."""
+
+DISKS = {"debian": "nvme", "ubuntu": "virtio"}
+"""A bus whose driver is in the distribution's kernel itself, so that it needs no initial file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,15 @@ class Target:
 
     @property
     def packages(self) -> tuple[str, ...]:
-        return (*PACKAGES, self.kernel)
+        return (*TOOLS, *(SESSIONS if self.is_native else ()), self.kernel)
+
+    @property
+    def disk(self) -> str:
+        return DISKS[self.distribution]
 
     @property
     def is_native(self) -> bool:
+        """Maintainer scripts of packages can run on the host. Otherwise they are only unpacked: there is no systemd."""
         return self.processor == platform.machine()
 
 

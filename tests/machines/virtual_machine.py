@@ -6,9 +6,13 @@ import contextlib
 import os
 import select
 import subprocess
+import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from private_daemon import UnavailableError, die_with_parent, install, note
+
+from machines.guest_files import INIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,12 +29,23 @@ KVM_FIRST_LINE_S = 60.0
 """Where it works, the first line comes after a second or two."""
 
 PACKAGES = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}
-MACHINES = {"x86_64": ("q35", "ttyS0"), "aarch64": ("virt", "ttyAMA0")}
+BOARDS = {"x86_64": ("q35", "ttyS0"), "aarch64": ("virt", "ttyAMA0")}
 EMULATED = {
     # With cmpxchg16b (cx16), QEMU 7.2 corrupts memory of the guest's kernel.
     "x86_64": "max,-cx16,-la57",
     "aarch64": "cortex-a72",
 }
+ROOTS = {"nvme": "/dev/nvme0n1", "virtio": "/dev/vda"}
+DEVICES = {"nvme": "nvme,drive=system,serial=system", "virtio": "virtio-blk-pci,drive=system"}
+# A processor that is emulated on a busy machine is too slow for the kernel's check of timers. The checks need neither
+# self-tests of ciphers nor mitigations, which take time.
+PARAMETERS = (
+    "rw rootfstype=ext4 loglevel=4 no_timer_check panic=-1 net.ifnames=0 systemd.show_status=0 audit=0 mitigations=off "
+    "cryptomgr.notests"
+)
+MACHINE_S = 4 * 3600.0
+"""The longest set takes two hours where an emulated machine has half a processor."""
+
 MEMORY = "3G"
 PROCESSORS = 2
 
@@ -39,43 +54,61 @@ class KvmError(Exception):
     """This machine's KVM does not boot the guest."""
 
 
-def console_lines(target: Target, system: SystemDisk, product: Path, environment: Environment) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Machine:
+    target: Target
+    system: SystemDisk
+    product: Path
+    has_systemd: bool
+
+
+def console_lines(machine: Machine, environment: Environment) -> Iterator[str]:
     """Lines of the guest's console, until it turns itself off."""
+    target = machine.target
     program = f"qemu-system-{target.processor}"
     install(program, PACKAGES[target.processor], environment)
     if target.is_native and os.access(KVM, os.R_OK | os.W_OK):
         try:
-            yield from _boot([program, "-accel", "kvm", "-cpu", "host"], target, system, product, KVM_FIRST_LINE_S)
+            yield from _boot([program, "-accel", "kvm", "-cpu", "host"], machine, KVM_FIRST_LINE_S)
         except KvmError as error:
             note(f"{KVM} does not boot this guest ({error}): emulating its processor")
         else:
             return
     emulation = [program, "-accel", "tcg,thread=multi", "-cpu", EMULATED[target.processor]]
-    yield from _boot(emulation, target, system, product)
+    yield from _boot(emulation, machine)
 
 
-def _boot(
-    command: list[str], target: Target, system: SystemDisk, product: Path, first_line_s: float | None = None
-) -> Iterator[str]:
-    """`first_line_s`: KvmError if the console has nothing to show by then."""
-    machine, terminal = MACHINES[target.processor]
-    # A processor that is emulated on a busy machine is too slow for the kernel's check of timers.
-    settings = "root=/dev/vda rw loglevel=4 no_timer_check panic=-1 net.ifnames=0 systemd.show_status=0"
-    parameters = f"{settings} console={terminal}"
-    argv = [
-        *command, "-machine", machine, "-m", MEMORY, "-smp", str(PROCESSORS),
+def arguments(machine: Machine) -> list[str]:
+    """Those of QEMU."""
+    board, terminal = BOARDS[machine.target.processor]
+    bus = machine.target.disk
+    root = ROOTS[bus]
+    parameters = f"{PARAMETERS} root={root} console={terminal}"
+    if not machine.has_systemd:
+        parameters += f" init=/{INIT}"
+    return [
+        "-machine", board, "-m", MEMORY, "-smp", str(PROCESSORS),
         "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio",
-        "-kernel", str(system.kernel), "-initrd", str(system.initial_files), "-append", parameters,
-        "-drive", f"file={system.image},format=raw,if=virtio,snapshot=on",
-        "-drive", f"file={product},format=raw,if=virtio,cache=unsafe",
+        "-kernel", str(machine.system.kernel), "-append", parameters,
+        "-drive", f"file={machine.system.image},format=raw,if=none,id=system,snapshot=on",
+        "-device", DEVICES[bus],
+        "-drive", f"file={machine.product},format=raw,if=virtio,cache=unsafe",
         "-nic", "user,model=virtio-net-pci",
     ]  # fmt: skip
+
+
+def _boot(command: list[str], machine: Machine, first_line_s: float | None = None) -> Iterator[str]:
+    """`first_line_s`: KvmError if the console has nothing to show by then."""
+    argv = [*command, *arguments(machine)]
     with contextlib.ExitStack() as stack:
         guest = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=die_with_parent
         )
         stack.enter_context(guest)
         stack.callback(guest.kill)
+        limit = threading.Timer(MACHINE_S, guest.kill)
+        stack.callback(limit.cancel)
+        limit.start()
         assert guest.stdout is not None
         if not select.select([guest.stdout], [], [], first_line_s)[0]:
             raise KvmError(f"nothing on its console after {first_line_s:g} s")

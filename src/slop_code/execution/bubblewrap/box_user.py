@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, PROBE_S, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, PROBE_S, bwrap
 from slop_code.execution.bubblewrap.cgroups import can_enter_groups
 from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
@@ -54,7 +54,7 @@ def _probe(user: int, parent: Path) -> bool:
             "--overlay-src", str(layer), "--tmp-overlay", "/probe", "--", "/bin/sh", "-c", CHANGE,
         ]  # fmt: skip
         try:
-            done = capture(open_paths(box, bwrap_files(), user), PROBE_S)
+            done = capture(open_paths(box, user), PROBE_S)
             return done.exit_code == 0 and (kept / "made").stat().st_uid == 0
         except (InfrastructureError, OSError):
             return False

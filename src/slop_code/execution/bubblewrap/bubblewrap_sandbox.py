@@ -28,7 +28,6 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     PROBE_S,
     bwrap,
     bwrap_candidates,
-    bwrap_files,
     probe,
     probe_again,
     working_bwrap,
@@ -114,7 +113,7 @@ class BubblewrapSandbox(HostSandbox):
             if template is None:
                 argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
                 request = job.request
-                command = begin_in_group(open_paths(argv, bwrap_files(), user), user)
+                command = begin_in_group(open_paths(argv, user), user)
                 done = run(command, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
                 _check_opened(request, done)
             else:
@@ -201,7 +200,7 @@ class BubblewrapSetupBox(HostSetupBox):
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
         box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
-        argv = open_paths(box, bwrap_files(), self.user)
+        argv = open_paths(box, self.user)
         with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]

@@ -13,7 +13,7 @@ from pathlib import Path
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.bubblewrap.closed_folders import open_paths
-from slop_code.execution.bubblewrap.system_mounts import is_within, system_arguments
+from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
 from slop_code.execution.process import run
 
@@ -47,18 +47,6 @@ def bwrap() -> str:
     if (path := working_bwrap()) is None:
         raise InfrastructureError("no bubblewrap works here any more; run `slop-code doctor`")
     return path
-
-
-def bwrap_files() -> list[Path]:
-    """The bundled binary and its libraries; the system's own is mounted with the system."""
-    return package_files(bwrap())
-
-
-def package_files(binary: str) -> list[Path]:
-    if is_within(binary, ["/usr", "/bin", "/opt"]):
-        return []
-    package = Path(binary).parent.parent
-    return [path for path in (package, package.with_name(package.name + ".libs")) if path.exists()]
 
 
 @functools.cache
@@ -116,7 +104,7 @@ def probe(path: str) -> Probe:
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
             "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "--", "true",
         ]  # fmt: skip
-        command, variables = open_paths(argv, package_files(path)), {"PATH": os.environ.get("PATH", "")}
+        command, variables = open_paths(argv), {"PATH": os.environ.get("PATH", "")}
         done = run(command, env=variables, log=Path(folder) / "log", timeout=PROBE_S)
     result = Probe.of(done.exit_code, done.output)
     if result.error is None:

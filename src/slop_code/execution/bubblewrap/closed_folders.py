@@ -20,7 +20,7 @@ from slop_code.execution.process import run, succeeds
 from slop_code.execution.submission import walk_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from slop_code.execution.sandbox import JudgeJob, SetupJob
 
@@ -34,8 +34,8 @@ COPY = "opened"
 COPY_S = 600
 
 
-def open_paths(argv: Sequence[str], files: Iterable[Path] = (), user: int | None = None) -> list[str]:
-    """The command of bwrap in a mount namespace in which its root reaches every source, and these files.
+def open_paths(argv: Sequence[str], user: int | None = None) -> list[str]:
+    """The command of bwrap in a mount namespace in which its root reaches bwrap itself and every source.
 
     `user`: the user of the host whom the boxes run as, and who owns root's files in all sources but the system's. None:
     the evaluator's. Without privileges a box reaches what the evaluator reaches, so there is nothing to open.
@@ -44,7 +44,7 @@ def open_paths(argv: Sequence[str], files: Iterable[Path] = (), user: int | None
         return list(argv)
     closed: dict[str, str] = {}
     mapped: dict[str, None] = {}
-    for source, is_system in [*_sources(argv), *((str(file), False) for file in files)]:
+    for source, is_system in [*((file, False) for file in _package_files(argv[0])), *_sources(argv)]:
         for path in (os.path.realpath(source), source):  # a link is gone when the folder that it is in is covered
             if not os.path.exists(path):
                 continue
@@ -61,6 +61,14 @@ def open_paths(argv: Sequence[str], files: Iterable[Path] = (), user: int | None
     identity = [] if user is None else ["--as", str(user)]
     paths = [*plain, "--map", *mapped] if mapped else plain
     return [str(helper_path()), "open-paths", *identity, *covers, *paths, "--", *argv]
+
+
+def _package_files(binary: str) -> list[str]:
+    """The bundled binary and its libraries; where the system's own is, everyone can go."""
+    if is_within(binary, ["/usr", "/bin", "/opt"]):
+        return []
+    package = Path(binary).parent.parent
+    return [str(package), f"{package}.libs"]
 
 
 def _sources(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:

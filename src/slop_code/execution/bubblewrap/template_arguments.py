@@ -21,7 +21,7 @@ from slop_code.execution.bubblewrap.box_arguments import (
     set_environment,
 )
 from slop_code.execution.bubblewrap.box_user import box_user
-from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap, bwrap_files
+from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap
 from slop_code.execution.bubblewrap.cgroups import begin_in_group, group_parents
 from slop_code.execution.bubblewrap.closed_folders import open_paths
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
@@ -70,4 +70,4 @@ def template_arguments(
         "/slop/box", "init", "--proc", ALL_PROC, "--judge", *template.argv,
     ]  # fmt: skip
     user = box_user(cache.root)
-    return begin_in_group(open_paths(box, bwrap_files(), user), user)
+    return begin_in_group(open_paths(box, user), user)
