@@ -25,7 +25,7 @@ TESTS = {
     """
 }
 OPEN_BOXES = """
-from slop_code.execution.bubblewrap.bubblewrap_sandbox import boxes_probe
+from slop_code.execution.bubblewrap.boxes_probe import boxes_probe
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.environment import load_environment
 print(bwrap(), boxes_probe(load_environment("local")).error)
