@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.cli.doctor_checks import checks
 from slop_code.execution.bubblewrap import bwrap_binary
-from slop_code.execution.bubblewrap.bwrap_binary import bwrap, probe, probe_again, working_bwrap
+from slop_code.execution.bubblewrap.bwrap_binary import bwrap, forget_probes, probe, working_bwrap
 from slop_code.execution.docker.engine import Engine
 
 pytestmark = pytest.mark.e2e
@@ -35,10 +35,10 @@ def machine(tmp_path, monkeypatch, need_bubblewrap):
         (folder / "bwrap").chmod(0o755)
 
     behave("works")
-    probe_again()
+    forget_probes()
     yield behave
     monkeypatch.undo()
-    probe_again()
+    forget_probes()
 
 
 def test_an_earlier_probe_is_not_believed_when_boxes_cannot_be_opened(machine, evaluate, make_problem, make_submission):
@@ -62,7 +62,7 @@ def test_set_up_in_boxes_that_cannot_be_opened_is_no_verdict(machine, evaluate, 
 
 def test_a_slow_probe_is_no_missing_program(machine, monkeypatch):
     machine("hangs")
-    probe_again()
+    forget_probes()
     monkeypatch.setattr(bwrap_binary, "PROBE_S", 1)
     path = bwrap_binary.bwrap_candidates()[0]
     assert probe(path).slow

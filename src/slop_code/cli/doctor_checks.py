@@ -13,8 +13,8 @@ from slop_code.evaluation.provenance import platform_name
 from slop_code.execution.bubblewrap.boxes_probe import boxes_probe
 from slop_code.execution.bubblewrap.bwrap_binary import (
     bwrap_candidates,
+    forget_probes,
     probe,
-    probe_again,
     working_bwrap,
 )
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
@@ -103,7 +103,7 @@ def _located(name: str, location: Callable[[], str], missing: str, needed_for: t
 
 def _bubblewrap() -> Iterator[Check]:
     """One that works is enough. Earlier probes do not count."""
-    probe_again()
+    forget_probes()
     working = working_bwrap()
     needed_for = LOCAL if working is None else ()
     for path in bwrap_candidates():

