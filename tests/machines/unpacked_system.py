@@ -1,4 +1,4 @@
-"""What maintainer scripts would do to a system of which no program can run on the host."""
+"""Stand-in for maintainer scripts, for a system of which no program can run on the host."""
 
 from __future__ import annotations
 
