@@ -17,7 +17,7 @@ WITH_BROWSER := $(BIN)/python tests/with_browser.py
 help:
 	@echo "make demo    evaluate an example and show the result"
 	@echo "make test    style, types, layers, tests"
-	@echo "make proof   make demo, make test, the long tests and make vm SHORT=1 in a fresh Debian system; as root"
+	@echo "make proof   make demo, make test and the long tests in a fresh Debian system; as root"
 	@echo "make long    the tests that are too long for make test"
 	@echo "make flaky   run the tests TIMES=5 times on a busy machine and list those that ever failed"
 	@echo "make unit    the quick tests only"
@@ -79,7 +79,7 @@ long: install $(VENV)/.test
 
 # What is committed, in a system that has nothing but the packages of the README.
 proof:
-	$(PYTHON) tests/pristine.py "make demo" "make test" "make long" "make vm SHORT=1"
+	$(PYTHON) tests/pristine.py "make demo" "make test" "make long"
 
 # A machine of another system, from packages of the mirrors that the host's apt uses.
 TARGET ?= debian13-x86_64
