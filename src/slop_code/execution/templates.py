@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DESCRIPTOR_VARIABLE = "SLOP_CODE_TEMPLATE"
-"""Names the descriptor of the socket to the evaluator."""
+"""Variable with the number of the template's socket."""
 
 MAX_TEMPLATES = 8
 MAX_MEMORY = 512 << 20

@@ -1,4 +1,4 @@
-"""bwrap's arguments for the boxes: what each box sees, may write to and may do.
+"""Arguments of bwrap, and of `slopbox box`, for the boxes: what each box sees, may write to and may do.
 
 An outer box has the private network and the scratch space. In it `slopbox init` mounts what both inner boxes share
 and starts the subject's box and the judge's.

@@ -14,7 +14,6 @@
  *   --listen SOCKET             socket that launchers connect to
  *   --relay PORT                the subject's box has another kernel; its `serve` connects to this port of the loopback
  *   --subject N WORD{N}         start the subject's box, with the listener as its descriptor 3
- * The command of the subject's box and of the judge is a program, or the word `box` and the options of that mode.
  *   --judge-fd N                the judge inherits this descriptor of our caller, and nothing else does
  *   --ready                     write the tally of --copy to stdout; from now on the end of stdin means stop
  *   --forward-stdin             forward stdin to the judge, up to a byte 4, which ends the input of a terminal, too
@@ -22,6 +21,7 @@
  *                               --relay, start the relay for it
  *   --send NAME PATH            send a folder to stdout, in a tar archive, after the judge's end
  *   --hold                      start no judge, and stay until stdin ends
+ * The command of the subject's box and of the judge is a program, or the word `box` and the options of that mode.
  */
 #include "privileged.h"
 
