@@ -109,13 +109,14 @@ def start(folder: Path, environment: Environment) -> None:
     if runsc := shutil.which("runsc", path=environment["PATH"]):
         settings["runtimes"] = {"runsc": {"path": runsc, "runtimeArgs": RUNSC_ARGUMENTS}}
     (folder / "daemon.json").write_text(json.dumps(settings))
+    own = {**environment, "TMPDIR": str(folder)}  # containerd writes its stacks there when it is slow to answer
     with (folder / "log").open("w") as log:
         daemon = subprocess.Popen(
             ["dockerd", f"--config-file={folder}/daemon.json"],
-            env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            env=own, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True, preexec_fn=die_with_parent,
         )  # fmt: skip
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while why_silent(environment):
         if daemon.poll() is not None or time.monotonic() > deadline:
             raise UnavailableError(f"dockerd does not start: {last_lines((folder / 'log').read_text())}")
