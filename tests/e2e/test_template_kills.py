@@ -197,7 +197,7 @@ def test_a_template_that_is_stopped_is_ended_and_replaced(world):
     process = template_process(world.template)
     os.kill(process, signal.SIGSTOP)
     reason = world.evaluate(world.good).infrastructure_failure_reason
-    assert reason == f"the judge template did not answer within {SESSION_S} s, so it was ended"
+    assert reason == f"the judge template did not answer within {SESSION_S} s, so it was ended; evaluate it again"
     assert ends(process, END_S)
     world.check_good()
     assert world.left() == [set(), [], []]
