@@ -88,7 +88,7 @@ def _sources(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def can_map(path: str | Path) -> bool:
-    """Whether this file system can be mounted with other owners, which not all can."""
+    """Not every file system can be mounted with other owners."""
     return _can_map(os.stat(path).st_dev, str(path))
 
 

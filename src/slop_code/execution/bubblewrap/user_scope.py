@@ -34,7 +34,7 @@ def enter_user_scope() -> None:
 
 
 def is_own_scope(group: Path) -> bool:
-    """Whether a group is a scope that an evaluator asked for."""
+    """True for a scope that an evaluator asked for."""
     return group.name.startswith(PREFIX) and group.suffix == ".scope"
 
 
@@ -58,7 +58,7 @@ def _enter(process: int) -> None:
 
 
 def may_leave(own: str, user: int) -> bool:
-    """Whether this process is in a login session, or a scope, of this user; `own`: the content of `/proc/self/cgroup`.
+    """True in a login session, or a scope, of this user; `own`: the content of `/proc/self/cgroup`.
 
     A service, and a job of a scheduler, keep their processes: it is they who limit, count and end them.
     """

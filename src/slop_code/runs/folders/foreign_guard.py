@@ -28,7 +28,7 @@ MAX_LINE_LENGTH = 1 << 20
 """Bytes of a line of checkpoint_results.jsonl that are read at once; a longer one tells nothing."""
 
 _own_files = SignatureCache[bool | None]()
-"""Whether slop-code wrote a file; None where its content does not tell."""
+"""True for files that slop-code wrote; None where the content does not tell."""
 
 
 def foreign_files(
