@@ -114,7 +114,9 @@ def test_a_damaged_file_is_ignored(run, folder, damage):
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize("entry", ['{"name": ["a", "b"]}', '{"\\u0000name": ["a"]}', '{"\\u0000name": [1, 2]}', "[]"])
+@pytest.mark.parametrize(
+    "entry", ['{"name": ["a", {"b": ["c", "d"]}]}', '{"\\u0000name": ["a"]}', '{"\\u0000name": [1, 2]}', "[]"]
+)
 def test_an_entry_of_another_shape_is_ignored(run, folder, entry):
     saved(run, folder)
     file = run / ".slop-code" / input_signatures.SIGNATURES_FILE
