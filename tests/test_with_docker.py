@@ -111,6 +111,30 @@ def test_an_image_that_cannot_be_made(tool, start):
 
 
 @pytest.mark.e2e
+def test_a_compose_plug_in_that_docker_lacks_is_fetched_once(tool, start, tmp_path):
+    tool("docker", '[ "$1" != compose ]')
+    tool("apt-get", "echo http://mirror.example/debian")
+    plugin = "usr/libexec/docker/cli-plugins"
+    tool("mmdebstrap", f'echo "$@" >> made.log; mkdir -p "$5/{plugin}"; echo binary > "$5/{plugin}/docker-compose"')
+    show = ["sh", "-c", "cat $SLOP_CODE_TEST_COMPOSE/cli-plugins/docker-compose"]
+    for _ in range(2):
+        assert outcome(start(show, **BOTH))[:2] == (0, "binary")
+    (made,) = (tmp_path / "made.log").read_text().splitlines()
+    assert made.endswith(" http://mirror.example/debian")
+
+
+@pytest.mark.e2e
+def test_without_the_compose_plug_in_the_command_gets_the_reason(tool, start):
+    tool("docker", '[ "$1" != compose ]')
+    tool("apt-get", "echo http://mirror.example/debian")
+    tool("mmdebstrap", "echo no packages >&2; exit 25")
+    show = ["sh", "-c", "echo ran:$SLOP_CODE_TEST_NO_COMPOSE"]
+    status, printed, _ = outcome(start(show, **BOTH, CI="true"))
+    assert status == 0
+    assert "no packages" in printed
+
+
+@pytest.mark.e2e
 def test_images_are_made_once_and_kept_whole(tool, start, tmp_path):
     tool("docker", 'echo "$@" >> docker.log; [ "$1" != image ]')
     tool("mmdebstrap", 'echo made >> made.log; for last in "$@"; do :; done; echo content > "$last"')

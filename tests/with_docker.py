@@ -8,6 +8,8 @@ The command finds in its environment:
     SLOP_CODE_TEST_IMAGE         an image with Python; set it to use another one
     SLOP_CODE_TEST_PLAIN_IMAGE   one with a shell and no Python; likewise
     SLOP_CODE_TEST_NO_DOCKER     why there is no Docker or no image; with CI=true that is a failure instead
+    SLOP_CODE_TEST_COMPOSE       a folder for DOCKER_CONFIG with the plug-in `docker compose`; unset where docker has it
+    SLOP_CODE_TEST_NO_COMPOSE    why there is no such plug-in
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from machines.mirrors import mirror_of
 from private_daemon import UnavailableError, call, die_with_parent, install, note, private_daemon, why_silent
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ RECIPES = {
         f"--extract-hook={LINKS}",
     ),
 }
+COMPOSE_SUITE = "trixie"
+"""The first suite of Debian whose package is the plug-in; that of its predecessor is a program of its own."""
+
 SI_KERNEL = 128
 
 
@@ -63,6 +69,7 @@ def main(command: Sequence[str]) -> int:
         try:
             found = at_end.enter_context(private_daemon(tools)) if why_silent(tools) else {}
             found |= images({**tools, **found}, strict=strict)
+            found |= compose({**tools, **found})
         except UnavailableError as missing:
             if strict:
                 print(f"no Docker for the tests: {missing}", file=sys.stderr)
@@ -116,6 +123,33 @@ def image(name: str, options: Sequence[str], environment: Environment) -> str:
     tar = image_tar(name, options, environment)
     call(["docker", "import", "--change", f"LABEL {LABEL}={recipe}", str(tar), full], environment)
     return full
+
+
+def compose(environment: Environment) -> Environment:
+    """Few tests need the plug-in, so that those fail where it cannot be had."""
+    with contextlib.suppress(UnavailableError):
+        call(["docker", "compose", "version"], environment)
+        return {}
+    folder = cache_folder(environment) / f"compose-{COMPOSE_SUITE}-{platform.machine()}"
+    try:
+        if not folder.exists():
+            install("mmdebstrap", "mmdebstrap", environment)
+            note("fetching docker compose")
+            make_compose(folder, environment)
+    except (UnavailableError, OSError) as problem:
+        return {"SLOP_CODE_TEST_NO_COMPOSE": str(problem)}
+    return {"SLOP_CODE_TEST_COMPOSE": str(folder)}
+
+
+def make_compose(folder: Path, environment: Environment) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    options = ["--quiet", "--variant=extract", "--include=docker-compose", COMPOSE_SUITE]
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        system, config = Path(unfinished, "system"), Path(unfinished, "config")
+        call(["mmdebstrap", *options, str(system), mirror_of("debian", environment)], environment)
+        (config / "cli-plugins").mkdir(parents=True)
+        (system / "usr/libexec/docker/cli-plugins/docker-compose").rename(config / "cli-plugins/docker-compose")
+        config.rename(folder)
 
 
 def image_tar(name: str, options: Sequence[str], environment: Environment) -> Path:

@@ -86,6 +86,18 @@ def test_the_subject_s_container_has_limits(subject):
     assert int(value_of(options, "--shm-size")) <= 10
 
 
+def test_an_engine_is_asked_only_for_limits_that_it_can_enforce():
+    """podman fails where a control group is not delegated to its user."""
+    container = c.ContainerSpec(owner="me", image="image", mounts=[], enforced=frozenset({"memory", "processes"}))
+    subject, setup = (
+        c.subject_arguments(NAMES, container, LIMITS, "/usr/bin"),
+        c.worker_arguments("name", container, [], covered=True),
+    )
+    options = ("--memory", "--memory-swap", "--pids-limit", "--cpus", "--shm-size")
+    assert [option in options_of(subject) for option in options] == [True, True, True, False, True]
+    assert [option in options_of(setup) for option in options] == [True, False, True, False, False]
+
+
 def test_of_the_shared_volumes_the_subject_writes_to_workspace_and_tmp_only(subject, judge):
     mine = dict(reversed(volume.split(":", 1)) for volume in values_of(options_of(subject), "--volume"))
     writable = {target.split(":")[0] for target in mine if not target.partition(":")[2].startswith("ro")}

@@ -12,7 +12,9 @@ from slop_code.execution.docker.container_runtime import missing_runtime_reason
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.sandbox import sandbox_for
 
-KNOWN = json.dumps({"Runtimes": {"runc": {"path": "runc"}, "runsc": {"path": "/usr/bin/runsc"}}})
+KNOWN = json.dumps(
+    {"ServerVersion": "20.10", "Runtimes": {"runc": {"path": "runc"}, "runsc": {"path": "/usr/bin/runsc"}}}
+)
 
 
 def spec_with(runtime, binary="docker"):

@@ -20,7 +20,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
 from slop_code.execution.bubblewrap.namespace_causes import OTHERWISE, known_cause
 from slop_code.execution.cache import Cache
-from slop_code.execution.docker.container_runtime import known_runtimes
+from slop_code.execution.docker.engine_info import read_info
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
 from slop_code.execution.python_version import installed_pythons
@@ -74,24 +74,29 @@ def checks(engine: Engine) -> Iterator[Check]:
         if control_groups_available()
         else f"resource limits and a watch (hard limits on the memory of a whole submission need {IN_SCOPE} or root)",
     )
-    yield _engine(engine)
+    yield from _engine(engine)
     yield _located("cache", _cache_folder, "not writable", ALL_TYPES)
 
 
-def _engine(engine: Engine) -> Check:
+def _engine(engine: Engine) -> Iterator[Check]:
     """Only environments of type docker need it."""
     advice = "environments of type docker cannot be used"
+    if engine.unavailable_reason():
+        yield Check(engine.binary, False, "not installed", advice, DOCKER)
+        return
     try:
-        answer = (
-            ""
-            if engine.unavailable_reason()
-            else engine.check_output("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
-        )
+        engine.check_output("version", "--format", "{{.Server.Version}}", timeout=ENGINE_S)
+        info = read_info(engine)
     except SlopCodeError as error:
-        return Check(engine.binary, False, str(error).splitlines()[0], advice, DOCKER)
-    runtimes = ", ".join(sorted(known_runtimes(engine))) if answer else ""
-    result = f"{answer}, runtimes {runtimes}" if runtimes else answer
-    return Check(engine.binary, bool(answer), result or "not installed", advice, DOCKER)
+        yield Check(engine.binary, False, str(error).splitlines()[0], advice, DOCKER)
+        return
+    runtimes = ", ".join(sorted(info.runtimes))
+    yield Check(engine.binary, True, info.description + (f", runtimes {runtimes}" if runtimes else ""), advice, DOCKER)
+    watched = f"a watch on memory and processes; the engine enforces no limit on {', '.join(info.unenforced)}"
+    limits = f"{watched} ({info.limits_advice})" if info.unenforced else "control groups"
+    yield Check("limits of containers", True, limits)
+    if info.storage_advice:
+        yield Check("storage of containers", True, f"{info.storage_driver} ({info.storage_advice})")
 
 
 def _located(name: str, location: Callable[[], str], missing: str, needed_for: tuple[str, ...]) -> Check:

@@ -66,6 +66,9 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""
 
+LIMITS = ("memory", "processes", "cpus")
+"""Limits that an engine may have the kernel enforce for a container."""
+
 RELAYED_MEMORY = 4
 """Times the limit: what processes can take before `slopbox serve` looks again, and the memory of their kernel."""
 
@@ -159,6 +162,9 @@ class ContainerSpec:
     is_relayed: bool = False
     """The subject's kernel is another one than the judge's, so calls go through the loopback network."""
 
+    enforced: frozenset[str] = frozenset(LIMITS)
+    """Those of LIMITS that the engine can enforce. It is not asked for others: some engines fail then."""
+
     user: User = field(default_factory=lambda: User(0, 0))
     workspace: str = ""
 
@@ -218,7 +224,7 @@ def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: L
         "run", "--detach", "--name", names.of("subject"), *labels(container.owner),
         *runtime_arguments(container.runtime), "--network", f"container:{names.of('judge')}", *COMMON, "--read-only",
         *_spawner_privileges(container), "--security-opt", "no-new-privileges",
-        *limit_arguments(limits, is_relayed=container.is_relayed),
+        *limit_arguments(limits, container),
         "--env", f"PATH={path}", *tmpfs(HOME, f"mode=1777,size={limits.disk}"),
         *tmpfs(f"{workspace}/{REPORTS_DIR}", "ro,mode=555,size=4096"),
         *all_mounts(mounts), "--entrypoint", BOX, container.image,
@@ -234,18 +240,21 @@ def _spawner_privileges(container: ContainerSpec) -> list[str]:
     return ["--user", str(container.user), *capabilities()]
 
 
-def limit_arguments(limits: Limits, *, is_relayed: bool = False) -> list[str]:
+def limit_arguments(limits: Limits, container: ContainerSpec) -> list[str]:
     """Hard limits of the kernel, above those that `slopbox serve` enforces itself.
 
     Memory is `memory` plus three times `disk`, since the workspace, /tmp and the home are in memory, too. A subject
     with a kernel of its own has more, as the host's kernel ends the whole box beyond it, and not one process.
     """
-    memory = str(limits.memory * (RELAYED_MEMORY if is_relayed else 1) + 3 * limits.disk)
-    processes = limits.processes + (RELAYED_PROCESSES if is_relayed else BOX_PROCESSES)
-    return [
-        "--memory", memory, "--memory-swap", memory, "--pids-limit", str(processes),
-        "--cpus", f"{cpus(limits):g}", "--shm-size", str(min(limits.disk, limits.memory)),
-    ]  # fmt: skip
+    memory = str(limits.memory * (RELAYED_MEMORY if container.is_relayed else 1) + 3 * limits.disk)
+    processes = limits.processes + (RELAYED_PROCESSES if container.is_relayed else BOX_PROCESSES)
+    hard = {"memory": ["--memory", memory, "--memory-swap", memory], "processes": ["--pids-limit", str(processes)]}
+    hard["cpus"] = ["--cpus", f"{cpus(limits):g}"]
+    return [*_enforced(hard, container), "--shm-size", str(min(limits.disk, limits.memory))]
+
+
+def _enforced(words: Mapping[str, Sequence[str]], container: ContainerSpec) -> list[str]:
+    return [word for limit, options in words.items() if limit in container.enforced for word in options]
 
 
 def cpus(limits: Limits) -> float:
@@ -258,12 +267,13 @@ def worker_arguments(name: str, container: ContainerSpec, steps: Sequence[str], 
 
     `covered`: set-up of a submission sees nothing of /slop.
     """
+    hard = {"memory": ["--memory", str(SETUP_MEMORY)], "processes": ["--pids-limit", str(SETUP_PROCESSES)]}
     return [
         "run", "--interactive", "--sig-proxy=false", "--name", name, *labels(container.owner),
         *runtime_arguments(container.runtime),
         *(["--network", container.network] if container.network else []), *COMMON, "--user", "0:0",
         # Without no-new-privileges, as set-up may use sudo; it is root as a rule anyway.
-        *capabilities(SETUP_CAPABILITIES), "--memory", str(SETUP_MEMORY), "--pids-limit", str(SETUP_PROCESSES),
+        *capabilities(SETUP_CAPABILITIES), *_enforced(hard, container),
         *(["--security-opt", "label=disable"] if any(mount.is_folder for mount in container.mounts) else []),
         *(tmpfs("/slop", "mode=755") if covered else []),
         *tmpfs("/tmp", "mode=1777"), *tmpfs(HOME, "mode=1777"), *tmpfs(NET, "mode=755"),

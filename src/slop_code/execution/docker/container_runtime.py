@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
 from slop_code.execution.docker import container_arguments as c
+from slop_code.execution.docker.engine_info import read_info
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,18 +29,9 @@ class RuntimeProbe:
     """The engine sees what a container writes to its root, so that set-up can become an image."""
 
 
-def known_runtimes(engine: Engine) -> dict[str, Any]:
-    """By their names, with their settings; empty for engines that list none, such as podman."""
-    try:
-        runtimes = json.loads(engine.check_output("info", "--format", "{{json .}}")).get("Runtimes")
-    except (ValueError, AttributeError):
-        return {}
-    return runtimes if isinstance(runtimes, dict) else {}
-
-
 def missing_runtime_reason(engine: Engine, runtime: str | None) -> str | None:
     """None if the engine has the runtime; it is asked, as some engines fall back to another one."""
-    if runtime is None or runtime in (known := known_runtimes(engine)):
+    if runtime is None or runtime in (known := read_info(engine).runtimes):
         return None
     if not known:
         return f"docker.runtime: {runtime}: {engine.binary} does not say which runtimes it has; use Docker for it"
@@ -60,7 +52,7 @@ def probe_runtime(docker: DockerSandbox, runtime: str) -> RuntimeProbe:
     def load(entry: Path) -> RuntimeProbe:
         return RuntimeProbe(*json.loads((entry / "probe").read_text()))
 
-    settings = known_runtimes(docker.engine).get(runtime)
+    settings = docker.engine_state.info.runtimes.get(runtime)
     key = digest_of([*docker.engine.daemon_identity(), docker.support_volume.source, runtime, settings])
     return docker.cache.load_or_build("runtimes", key, build, load)
 

@@ -22,8 +22,9 @@ from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.container_runtime import RuntimeProbe, missing_runtime_reason, probe_runtime
 from slop_code.execution.docker.engine import Engine
+from slop_code.execution.docker.engine_info import EngineInfo, limits_in_force, read_info
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
-from slop_code.execution.docker.init_client import finish, forward_stdin, wait_until_ready
+from slop_code.execution.docker.init_client import finish, forward_stdin, returned_folders, wait_until_ready
 from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_left_over
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
@@ -62,6 +63,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 class EngineState:
     """Image and objects of the engine, listed once for an evaluation."""
 
+    info: EngineInfo
     image: Mapping[str, Any]
     objects: set[str]
     """Names of volumes and digests of images; new objects are added when they are made."""
@@ -93,14 +95,15 @@ class DockerSandbox:
     def engine_state(self) -> EngineState:
         """Objects that killed evaluators left are removed now."""
         engine = self.engine
-        image, containers, volumes, images = run_concurrently(
+        info, image, containers, volumes, images = run_concurrently(
+            lambda: read_info(engine),
             lambda: engine.image(self.settings.image, self.progress, self.spec.timeouts.image),
             engine.containers,
             engine.volumes,
             engine.images,
         )
         removed = remove_left_over(engine, containers, volumes)
-        return EngineState(image, {volume.name for volume in volumes} - set(removed) | images)
+        return EngineState(info, image, {volume.name for volume in volumes} - set(removed) | images)
 
     @property
     def owner(self) -> str:
@@ -123,7 +126,8 @@ class DockerSandbox:
 
     def layout(self, session: Path) -> BoxLayout:
         tools, gate = f"{c.SUPPORT}/bin", f"{c.GATE}/socket"
-        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, tools, c.LAUNCHER, c.JUDGE, gate)
+        cpus = self.spec.limits.cpus if "cpus" in self.engine_state.info.enforced else None
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, tools, c.LAUNCHER, c.JUDGE, gate, cpus)
 
     def variables(self) -> Mapping[str, str]:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())
@@ -323,6 +327,7 @@ class DockerSandbox:
             user=self.box_user(),
             workspace=self.settings.workdir,
             mounts=[self.support_volume, *mounts, *self.mounts, *self._declared(names, box)],
+            enforced=self.engine_state.info.enforced,
             is_relayed=not self.runtime.shares_kernel,
             **settings,
         )
@@ -378,23 +383,12 @@ class DockerSandbox:
         return answer.errors.strip()[-MAX_WARNING:]
 
     def _judged(self, done: ProcessResult, warning: str) -> JudgeResult:
-        """Only proven limits are recorded; where the engine has none, `slopbox serve` enforces all but the CPUs."""
-        limits = self.spec.limits.model_dump(mode="json", exclude={"cpus"} if warning else None)
         isolation = {
             "sandbox": self.name,
             "judge_and_subject_apart": True,
             "network": self.spec.network,
-            "control_groups": not warning,
-            "limits": limits,
+            **limits_in_force(self.engine_state.info, self.spec.limits, warning),
         }
         if (name := self.settings.runtime) is not None:
             isolation |= {"runtime": name, "shared_kernel": self.runtime.shares_kernel}
-        return JudgeResult(done, isolation | ({"warning": warning} if warning else {}))
-
-
-def returned_folders(job: JudgeJob) -> dict[str, Path]:
-    """Host folders for the files that the container sends back; bytecode of a collection goes next to its sources."""
-    folders = {"reports": job.request.reports}
-    if job.collecting:
-        folders |= {"tests": job.request.tests, "plugin": job.request.files["plugin"]}
-    return folders
+        return JudgeResult(done, isolation)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from slop_code.execution.docker.engine import Engine
+    from slop_code.execution.sandbox import JudgeJob
 
 START_S = 300.0
 REPORTS_S = 120.0
@@ -68,6 +69,14 @@ def finish(
         ) from None
     code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     return ProcessResult(code if in_time else None, tail(log, MAX_TAIL))
+
+
+def returned_folders(job: JudgeJob) -> dict[str, Path]:
+    """Host folders for the files that the container sends back; bytecode of a collection goes next to its sources."""
+    folders = {"reports": job.request.reports}
+    if job.collecting:
+        folders |= {"tests": job.request.tests, "plugin": job.request.files["plugin"]}
+    return folders
 
 
 @contextlib.contextmanager

@@ -87,6 +87,7 @@ def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
         network=docker.settings.network,
         runtime=docker.settings.runtime if spec.of_submission else None,
         mounts=[docker.support_volume, *docker.mounts, *spec.mounts],
+        enforced=docker.engine_state.info.enforced,
     )
     trees = {"net": c.NET, "workspace": docker.settings.workdir}
     steps = [*c.unpack_steps(trees, docker.setup_user()), *spec.steps]
