@@ -60,6 +60,17 @@ def test_only_a_machine_that_says_that_nothing_failed_passes(lines, status, caps
     assert len(log.getvalue().splitlines()) == len(lines)
 
 
+@pytest.mark.parametrize("statuses", [[], ["passed", "failed"], ["skipped"]])
+def test_a_right_solution_has_to_pass_every_test(statuses):
+    from machines.guest_accounts import CheckError
+    from machines.guest_checks import all_passed
+
+    tests = [{"id": "test_it", "status": status, "failure_message": "the reason"} for status in statuses]
+    with pytest.raises(CheckError, match="the reason" if tests else "0 of 0"):
+        all_passed({"tests": tests})
+    assert all_passed({"tests": [{"status": "passed"}] * 2}) == "2 of 2 tests passed"
+
+
 def test_paths_of_the_host_mean_nothing_in_the_guest():
     from machines.product_disk import guest_variables
 

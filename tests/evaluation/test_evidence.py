@@ -12,8 +12,10 @@ from slop_code.evaluation.evidence import (
     running_test,
     weakest_isolation,
 )
+from slop_code.evaluation.reports.stream import Stream
 from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, EXIT, JSON_REPORT, ROSTER, STREAM
 from slop_code.evaluation.roster import Roster, RosterEntry
+from slop_code.evaluation.usage.resources import Resources, StruckLimit
 from tests.evidence_records import evidence_of, exit_of
 
 
@@ -71,6 +73,20 @@ DAMAGES = [
     (nested, "is malformed: nested too deeply"),
     (linked, "cannot be read: "),
 ]
+
+
+@pytest.mark.parametrize(
+    ("memory_limit", "expected"),
+    [(None, [("out_of_memory", None), ("disk", 7)]), (1 << 30, [("memory", 1 << 30), ("disk", 7)])],
+)
+def test_a_process_that_the_kernel_killed_for_the_boxs_memory_limit_reached_that_limit(memory_limit, expected):
+    """The spawner sees the kill, and the evaluator sees whose limit it was."""
+    struck = [StruckLimit(kind="out_of_memory", limit=None, call="a"), StruckLimit(kind="disk", limit=7, call=None)]
+    ended = exit_of(1).model_copy(update={"memory_limit": memory_limit})
+    evidence = Evidence(Roster(()), ended, stream=Stream(resources={"a": Resources(limits=tuple(struck))}))
+    limits = evidence.resources_of("a").limits
+    assert [(limit.kind, limit.limit) for limit in limits] == expected
+    assert [limit.call for limit in limits] == ["a", None]
 
 
 def test_the_json_report_is_preferred(folder):

@@ -26,14 +26,17 @@ with control_groups(1 << 30, 100) as groups:
 
 @pytest.fixture
 def holder():
-    """An evaluator in a process namespace of its own, with its groups; it ends at the end of its input."""
+    """An evaluator with its groups, which ends at the end of its input; that of root has its own process namespace."""
     with control_groups(1 << 30, 100) as groups:
         if not groups:
             pytest.skip("no control groups can be made here")
-    argv = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-c", HOLDER]
+    unshare = ["unshare", "--pid", "--fork", "--kill-child"] if os.geteuid() == 0 else []
+    argv = [*unshare, sys.executable, "-c", HOLDER]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process, process.stdout.readline().split()
+        groups = process.stdout.readline().split()
+        assert groups
+        yield process, groups
         process.kill()
 
 
@@ -42,9 +45,8 @@ def make_and_remove_groups():
         assert groups
 
 
-def test_the_groups_of_an_evaluator_in_another_process_namespace_stay(holder):
+def test_the_groups_of_another_evaluator_stay(holder):
     _, groups = holder
-    assert groups
     make_and_remove_groups()
     assert all(map(os.path.exists, groups))
 
@@ -61,6 +63,30 @@ def test_the_groups_of_a_killed_evaluator_are_removed(holder):
 def test_nothing_is_left_of_our_own():
     make_and_remove_groups()
     assert list(ROOT.glob(f"**/{PREFIX}{os.getpid()}-*")) == []
+
+
+FORKS = """
+import os, signal
+try:
+    for _ in range(30):
+        if os.fork() == 0:
+            signal.alarm(60)
+            signal.pause()
+except BlockingIOError:
+    print("refused", flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+def test_the_kernel_refuses_processes_beyond_the_limit(helper, caplog):
+    caplog.set_level("INFO")
+    with control_groups(1 << 30, 20) as groups:
+        if not groups:
+            pytest.skip("no control groups can be made here")
+        argv = [helper, "join-cgroups", *(str(group / "cgroup.procs") for group in groups), "--", sys.executable]
+        done = subprocess.run([*argv, "-c", FORKS], stdout=subprocess.PIPE, text=True, start_new_session=True)
+        assert done.stdout == "refused\n"
+    assert "pids.events of the control group: max" in caplog.text
 
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass"

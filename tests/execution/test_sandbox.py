@@ -15,13 +15,15 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
+from slop_code.evaluation.grading import OUT_OF_MEMORY
 from slop_code.execution.submission import tree_digest
+from tests.conftest import OTHER_ENGINE
 from tests.marks import in_proof
 
 FOLDER = Path(__file__).parents[1] / "problems" / "boxes"
 SUBJECT = FOLDER / "submission"
 MARK = f"mark-{uuid.uuid4().hex}"
-APART = ["bubblewrap", "docker", *in_proof("runsc")]
+APART = ["bubblewrap", "docker", *in_proof("runsc", *OTHER_ENGINE)]
 SANDBOXES = ["none", *APART]
 NOT_IN_GVISOR = {
     "test_the_supervisor_of_the_box_cannot_be_looked_into": "anyone may read the variables and links of process 1",
@@ -31,6 +33,7 @@ NOT_IN_GVISOR = {
 """Walls that are built in another way by this kernel, or that cannot be seen in it."""
 
 LIMITS = {"memory": "300M", "processes": 50, "disk": "40M", "output": "8M"}
+UNSEEN_LIMITS = {"memory": "64M", "disk": "16M"}
 
 
 def inner_tests(checkpoint: str) -> list[str]:
@@ -58,7 +61,8 @@ def contract(request, boxes, evaluate, make_submission):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLOP_CODE_TEST_SECRET", "of the host")
         results = evaluate(boxes, submission, "contract", sandbox=request.param)
-    assert request.param in (results.isolation["sandbox"], results.isolation.get("runtime"))
+    used = "docker" if request.param in OTHER_ENGINE else request.param
+    assert used in (results.isolation["sandbox"], results.isolation.get("runtime"))
     return results
 
 
@@ -115,6 +119,51 @@ def limits(request, boxes, evaluate):
 @pytest.mark.parametrize("name", inner_tests("limits"))
 def test_limits_are_enforced(limits, name):
     check(limits, name)
+
+
+def test_memory_that_was_taken_at_a_stroke_is_recorded_as_the_memory_limit(limits):
+    (test,) = (test for test in limits.tests if test.id == "test_memory_at_a_stroke")
+    assert [(struck.kind, struck.limit) for struck in test.limits] == [("memory", 300 << 20)]
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+def test_the_kernel_stops_what_the_watch_does_not_see(boxes, evaluate, sandbox):
+    results = evaluate(boxes, SUBJECT, "unseen", sandbox=sandbox, environment={"limits": UNSEEN_LIMITS})
+    if not results.isolation["control_groups"]:
+        pytest.skip("no control groups can be made here")
+    assert results.infrastructure_failure_reason is None
+    (test,) = results.tests
+    ended = test.status == "failed" and test.failure_message == OUT_OF_MEMORY
+    assert test.status == "passed" or ended
+    # An engine does not say for which limit the kernel killed, unless that ended the box.
+    expected = ("memory", 64 << 20) if sandbox == "bubblewrap" or ended else ("out_of_memory", None)
+    assert [(struck.kind, struck.limit) for struck in test.limits] == [expected]
+
+
+GROUP_LIMIT = """
+import os
+groups = {names: path.strip() for _, names, path in (line.split(":", 2) for line in open("/proc/self/cgroup"))}
+mount = "/sys/fs/cgroup"
+files = [f"{mount}/memory{groups.get('memory', '')}/memory.limit_in_bytes", f"{mount}/memory/memory.limit_in_bytes"]
+files += [f"{mount}{groups.get('', '')}/memory.max", f"{mount}/memory.max"]
+print(next(open(file).read() for file in files if os.path.exists(file)))
+"""
+
+
+@pytest.mark.parametrize("sandbox", ["docker", *in_proof(*OTHER_ENGINE)])
+def test_an_engine_s_control_groups_are_claimed_where_the_submission_is_in_one(
+    evaluate, make_problem, make_submission, sandbox
+):
+    """Rootless Docker on cgroup v1 ignores limits without a warning."""
+    hard = (300 << 20) + 3 * (40 << 20)
+    problem = make_problem({"test_checkpoint_1.py": f"def test_limit(run):\n    assert int(run().stdout) == {hard}\n"})
+    submission = make_submission({"main.py": GROUP_LIMIT})
+    results = evaluate(problem, submission, sandbox=sandbox, environment={"limits": LIMITS})
+    assert results.infrastructure_failure_reason is None
+    in_group = [test.status for test in results.tests] == ["passed"]
+    claimed = results.isolation
+    assert (claimed["control_groups"], "cpus" in claimed["limits"]) == (in_group, in_group)
+    assert ("it enforces no limit on memory, processes, cpus" in claimed.get("warning", "")) is not in_group
 
 
 @pytest.mark.parametrize("sandbox", SANDBOXES)

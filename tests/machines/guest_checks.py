@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import signal
 import time
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 LARDER = "examples/problems/larder"
 BOXES = "tests/problems/boxes"
 CONTRACT = "tests/execution/test_sandbox.py tests/execution/test_cgroups.py"
-LIMITS = "{memory: 300M, processes: 50, disk: 40M, output: 8M}"
-"""Those that the tests of bombs expect."""
+BOMBS = {
+    "limits": "{memory: 300M, processes: 50, disk: 40M, output: 8M}",
+    "unseen": "{memory: 64M, disk: 16M}",
+}
+"""Checkpoints with bombs, and the limits that their tests expect."""
 
 BOX_PROGRAMS = {"bwrap", "slopbox", "slop-run"}
 PATIENCE_S = 600
@@ -64,11 +68,25 @@ def larder(account: Account, checkpoint: int = 1, *, hard: bool = False) -> str:
     out = f"/tmp/larder-{account.name}"
     words = f"{LARDER}/solutions/checkpoint_{checkpoint} -p {LARDER} -c {checkpoint}"
     account.check(f"{account.slop_code} eval-snapshot {words} -o {out}")
-    result: dict[str, Any] = json.loads(next(Path(out).rglob("evaluation.json")).read_text())
+    result = evaluation(out)
     if hard and not result["isolation"]["control_groups"]:
         raise CheckError(json.dumps(result["isolation"]))
-    passed = [test for test in result["tests"] if test["status"] == "passed"]
-    return f"{len(passed)} of {len(result['tests'])} tests passed; {json.dumps(result['isolation'])}"
+    return f"{all_passed(result)}; {json.dumps(result['isolation'])}"
+
+
+def evaluation(out: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(next(Path(out).rglob("evaluation.json")).read_text())
+    return result
+
+
+def all_passed(result: dict[str, Any]) -> str:
+    """The policy of a command may be satisfied by less."""
+    tests = result["tests"]
+    bad = [test for test in tests if test["status"] != "passed"]
+    failures = [f"{test['id']}: {test['status']}: {test['failure_message']}" for test in bad]
+    if failures or not tests:
+        raise CheckError("\n".join([f"{len(tests) - len(failures)} of {len(tests)} tests passed", *failures]))
+    return f"{len(tests)} of {len(tests)} tests passed"
 
 
 def own_scope(account: Account) -> str:
@@ -85,24 +103,27 @@ def contract(account: Account, chosen: str = "not none and not docker") -> str:
 
 
 def bombs(account: Account) -> str:
-    """Memory and fork bombs in a delegated group; its counters say that the kernel stopped the fork bomb.
+    """Bombs of memory and processes in a delegated group, whose counter says that the kernel stopped one of memory.
 
-    In emulation no bomb fills memory before the watch sees it, so that the kernel does not have to.
+    That is the one of the checkpoint `unseen`: in emulation the watch notices any other before the kernel has to act.
+    Its test fails if the kernel ends the whole box.
     """
-    environment = Path("/tmp/bombs.yaml")
-    environment.write_text(f"name: bombs\ntype: local\nlimits: {LIMITS}\n")
-    out = "/tmp/bombs"
-    words = f"eval-snapshot {BOXES}/submission -p {BOXES} -c limits -e {environment} -o {out}"
-    # The evaluator moves this shell to a group in the delegated one, whose files are named in what `grep` prints.
-    counters = (
-        f"cd {CGROUPS}$(sed s/0::// /proc/self/cgroup)/.. && grep -E '^(max|oom_kill) ' memory.events pids.events"
-    )
-    done = account.check(f"sh -c {shlex.quote(f'{account.slop_code} {words} && {counters}')}")
-    counted = [line for line in done.stdout.splitlines() if ".events:" in line]
-    isolation = json.loads(next(Path(out).rglob("evaluation.json")).read_text())["isolation"]
-    text = f"counted by the kernel: {', '.join(counted)}; {json.dumps(isolation)}"
-    stopped = any(line.startswith("pids.events:max ") and not line.endswith(" 0") for line in counted)
-    if not isolation["control_groups"] or not stopped:
+    commands = []
+    for checkpoint, limits in BOMBS.items():
+        environment = Path(f"/tmp/{checkpoint}.yaml")
+        environment.write_text(f"name: bombs\ntype: local\nlimits: {limits}\n")
+        words = f"eval-snapshot {BOXES}/submission -p {BOXES} -c {checkpoint} -e {environment} -o /tmp/{checkpoint}"
+        commands.append(f"{account.slop_code} {words}")
+    # The evaluator moves this shell to a group in the delegated one, whose file `grep` reads.
+    counter = f"cd {CGROUPS}$(sed s/0::// /proc/self/cgroup)/.. && grep -H '^oom_kill ' memory.events"
+    script = f"{commands[0]} && {{ {commands[1]}; [ $? -le 1 ]; }} && {counter}"
+    done = account.check(f"sh -c {shlex.quote(script)}")
+    counted = re.findall(r"^memory\.events:oom_kill [1-9]\d*$", done.stdout, re.MULTILINE)
+    bounded, killed = (evaluation(f"/tmp/{checkpoint}") for checkpoint in BOMBS)
+    struck = [limit["kind"] for test in killed["tests"] for limit in test["limits"]]
+    isolation = killed["isolation"]
+    text = f"{all_passed(bounded)}; counted by the kernel: {counted}; struck unseen: {struck}; {json.dumps(isolation)}"
+    if not (isolation["control_groups"] and counted and struck == ["memory"]):
         raise CheckError(text)
     return text
 

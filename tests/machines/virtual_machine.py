@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KVM = "/dev/kvm"
 KVM_FAILURES = ("KVM internal error", "failed to initialize kvm", "emulation failure")
-KVM_FIRST_LINE_S = 60.0
+KVM_FIRST_LINE_S = 20.0
 """Where it works, the first line comes after a second or two."""
 
 PACKAGES = {"x86_64": "qemu-system-x86", "aarch64": "qemu-system-arm"}

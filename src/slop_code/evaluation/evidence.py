@@ -180,10 +180,11 @@ class Evidence:
         return frozenset(self.stream.deselected) if self.error is None else frozenset()
 
     def resources_of(self, nodeid: str) -> Resources:
+        memory_limit = None if isinstance(self.exit, str) else self.exit.memory_limit
         if nodeid in self.failed_by_memory_limit:
-            assert isinstance(self.exit, PytestExit)
-            return Resources(limits=(StruckLimit(kind="memory", limit=self.exit.memory_limit, call=None),))
-        return NO_RESOURCES if self.error is not None else self.stream.resources.get(nodeid, NO_RESOURCES)
+            return Resources(limits=(StruckLimit(kind="memory", limit=memory_limit, call=None),))
+        used = NO_RESOURCES if self.error is not None else self.stream.resources.get(nodeid, NO_RESOURCES)
+        return used if memory_limit is None else used.killed_by(memory_limit)
 
     @property
     def faults(self) -> tuple[str, ...]:

@@ -259,7 +259,10 @@ class JudgeResult:
     """Isolation that was in effect, for the result."""
 
     out_of_memory: bool = False
-    """The subject's box ended after the kernel had killed a process in it because of the box's own memory limit."""
+    """The kernel killed a process of the subject's box because of the box's own memory limit.
+
+    In containers it is only known if the box ended.
+    """
 
 
 class Sandbox(Protocol):

@@ -90,6 +90,12 @@ class Resources(Measured):
     limits: tuple[StruckLimit, ...] = Field(default=(), max_length=MAX_STRUCK)
     timeout: TestTimeout | None = None
 
+    def killed_by(self, memory_limit: int) -> Resources:
+        """The same, where the kernel killed for this limit: the spawner sees the kill, but not the limit."""
+        own = {"kind": "memory", "limit": memory_limit}
+        limits = [struck.model_copy(update=own if struck.kind == "out_of_memory" else {}) for struck in self.limits]
+        return self.model_copy(update={"limits": tuple(limits)})
+
 
 NO_RESOURCES = Resources.model_construct()  # builds no validator while modules are loaded
 

@@ -50,7 +50,6 @@ from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, capture, run
 from slop_code.execution.sandbox import (
     LOG,
-    SUBJECT_BOX_ENDED,
     BoxLayout,
     JudgeJob,
     JudgeRequest,
@@ -118,7 +117,7 @@ class BubblewrapSandbox(HostSandbox):
                 _check_opened(request, done)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
-            killed = done.exit_code == SUBJECT_BOX_ENDED and out_of_memory(groups)
+            killed = out_of_memory(groups)
             unlimited = {"cpus"} if cpu_limit(groups) is None else None
         return JudgeResult(
             done,
