@@ -15,6 +15,7 @@ from slop_code.execution.bubblewrap.cgroups import control_groups
 from slop_code.execution.templates import TemplatePool
 from tests.attacks.boxed_naive_evaluator import boxed_naive_evaluator
 from tests.attacks.rendered_results import with_rendered_results
+from tests.conftest import OTHER_ENGINE
 from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
@@ -45,7 +46,7 @@ def evaluator(cache, environment_spec, need):
     return choose
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", "none", *OTHER_ENGINE)])
 def test_the_base_program_has_no_effect(evaluator, problem, tmp_path, sandbox):
     """The base case: without an attack there is no effect."""
     assert try_attack(HONEST, evaluator(sandbox), problem, tmp_path) == ()
@@ -56,7 +57,7 @@ def test_the_base_program_has_no_effect_on_the_naive_evaluator(need_bubblewrap, 
     assert try_attack(HONEST, boxed_naive_evaluator, problem, tmp_path) == ()
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", *OTHER_ENGINE)])
 @pytest.mark.parametrize("name", quick_first(BY_NAME))
 def test_an_attack_is_held(evaluator, problem, tmp_path, name, sandbox):
     if sandbox == "runsc" and name in HARMLESS_IN_GVISOR:

@@ -133,3 +133,8 @@ def grave_faults(page: Page) -> list[str]:
 
 def scrolls_sideways(page: Page) -> bool:
     return bool(page.evaluate("document.scrollingElement.scrollWidth > window.innerWidth"))
+
+
+def address(page: Page) -> str:
+    """The fragment of the address; `page.url` follows it a moment later."""
+    return str(page.evaluate("location.hash"))

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
-from tests.e2e.browser import grave_faults, scrolls_sideways, visit_report
+from tests.e2e.browser import address, grave_faults, scrolls_sideways, visit_report
 from tests.factories import case, result
 from tests.leaderboard_runs import write_twenty_runs
 from tests.marks import in_proof
@@ -97,7 +97,7 @@ def test_one_click_from_a_failure_to_the_code_that_broke_it(written, picture):
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_text("at larder checkpoint_3, where it broke")).to_be_visible()
     expect(dialog.get_by_role("region", name="Changes of main.py")).to_contain_text("-title = 1")
-    assert "view=" not in page.url
+    assert "view=" not in address(page)
     picture(page, "one-click")
     page.reload()
     expect(dialog.get_by_text("at larder checkpoint_3, where it broke")).to_be_visible()
@@ -314,7 +314,7 @@ def test_of_many_runs_two_clicks_show_a_failure(twenty, visit, picture, width, s
     runs.nth(2).locator("summary").first.click()
     failure = runs.nth(2).locator("details.cause summary")
     expect(failure).to_contain_text("3 tests")
-    assert "open=aurora-3" in page.url
+    assert "open=aurora-3" in address(page)
     assert not scrolls_sideways(page)
     assert grave_faults(page) == []
     picture(page, f"run-open-{width}-{scheme}")
@@ -345,10 +345,10 @@ def test_an_agent_leads_to_its_first_run(twenty, visit):
     first = page.locator(".runs > details[data-run-name=basalt-1]")
     expect(first).to_have_attribute("open", "")
     expect(first.locator("summary").first).to_be_focused()
-    assert "sort=cost" in page.url
+    assert "sort=cost" in address(page)
     first.locator("summary").first.click()
     expect(first).not_to_have_attribute("open", "")
-    assert "open=" not in page.url
+    assert "open=" not in address(page)
 
 
 def test_the_timeline_is_that_of_the_open_run(twenty, visit):

@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.big_run import write_big_run
-from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.e2e.browser import address, grave_faults, scrolls_sideways
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
 from tests.marks import in_proof
 
@@ -416,7 +416,7 @@ def test_links_show_the_same(report, visit, history):
     checkpoint_row(page, "drifting", "checkpoint_3").get_by_role("link", name="tests broke here").click()
     row_of(page, name).click()
     page.get_by_role("dialog").wait_for()
-    fragment = "#" + page.url.partition("#")[2]
+    fragment = address(page)
 
     again = visit(report, fragment)
     again.get_by_role("dialog").wait_for()

@@ -141,7 +141,8 @@ def template_process(template):
 def family(template):
     """Processes of an evaluation that runs, by their part in it."""
     process = template_process(template)
-    (supervisor,) = children(process)
+    # That of an earlier evaluation may still be there as a zombie.
+    (supervisor,) = [child for child in children(process) if children(child)]
     by_command = {command(child).startswith("slopbox"): child for child in children(supervisor)}
     return {"template": process, "supervisor": supervisor, "boxes": by_command[True], "judge": by_command[False]}
 

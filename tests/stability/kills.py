@@ -124,9 +124,9 @@ def _killing(account: Account, draw: random.Random, pause_s: float) -> Iterator[
 
     def kill() -> None:
         while not ended.wait(draw.expovariate(1 / pause_s)):
-            victims = _victims() if account.killed.total() * spared <= account.outcomes.total() else []
-            if victims:
-                pid, name = draw.choice(victims)
+            targets = victims() if account.killed.total() * spared <= account.outcomes.total() else []
+            if targets:
+                pid, name = draw.choice(targets)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
                     account.killed[name] += 1
@@ -140,7 +140,7 @@ def _killing(account: Account, draw: random.Random, pause_s: float) -> Iterator[
         thread.join()
 
 
-def _victims() -> list[tuple[int, str]]:
+def victims() -> list[tuple[int, str]]:
     """Processes below this one, with their names."""
     victims = []
     for process in descendants():
