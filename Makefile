@@ -12,7 +12,7 @@ WITH_DOCKER := $(BIN)/python tests/with_docker.py
 # The same for Debian's Chromium.
 WITH_BROWSER := $(BIN)/python tests/with_browser.py
 
-.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak kills audit licences lock schema release vm install clean
+.PHONY: help demo test long proof flaky unit lint fuzz bench attacks faults soak kills service audit licences lock schema release vm install clean
 
 help:
 	@echo "make demo    evaluate an example and show the result"
@@ -30,6 +30,7 @@ help:
 	@echo "make schema  write the JSON Schema of evaluation.json anew"
 	@echo "make soak    TIMES=50 CASES=small|all: evaluate the examples over and over, idle and under load"
 	@echo "make kills   SECONDS=3600: evaluate in a running evaluator while its processes are killed at random"
+	@echo "make service SECONDS=600: 64 clients of a reward service, whose processes and itself are killed at random"
 	@echo "make audit   check pinned dependencies for known vulnerabilities"
 	@echo "make licences   write the list of licences anew"
 	@echo "make release build wheels and sdist into dist/, with their checksums"
@@ -71,7 +72,7 @@ demo: install
 
 # What comes from PyPI and what comes from Debian is installed side by side.
 test:
-	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/.test $(VENV)/.system
+	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/.system
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not proof"
 
 long: install $(VENV)/.test
@@ -105,7 +106,8 @@ unit-half:
 unit-rest:
 	@$(UNIT) tests $(HALF:%=--ignore=%) --ignore=tests/test_architecture.py
 
-lint: install
+# Types are checked against the packages of the extras, which tests need as well.
+lint: install $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -146,9 +148,12 @@ lock: install
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  pyproject.toml --group dev -o requirements-dev.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
-	  pyproject.toml --group test --extra ray --extra parquet --constraint requirements-dev.lock -o requirements-test.lock
+	  pyproject.toml --group test --extra ray --extra parquet --extra serve --constraint requirements-dev.lock -o requirements-test.lock
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade \
 	  --group release --constraint requirements-dev.lock -o requirements-release.lock
+	for part in "--extra harbor" "--extra inspect" "--group nemo-gym" "--group verifiers"; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url --no-header --upgrade \
+	    pyproject.toml $$part -o tests/bridges/locks/$${part##* }.lock || exit 1; done
 	$(BIN)/python .ci/licences.py docs/reference/licences.md
 
 schema: install
@@ -163,6 +168,10 @@ soak: install $(VENV)/.test
 SECONDS ?= 3600
 kills: install $(VENV)/.test
 	$(BIN)/python -m tests.stability.kills --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+service: SECONDS = 600
+service: install $(VENV)/.test
+	$(BIN)/python -m tests.stability.service_load --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 # The script ends with 3 where the advisories could not be asked for.
 audit: install $(VENV)/.test

@@ -44,21 +44,28 @@ STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "so
 started: list[str] = []
 
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
-SANDBOXES: Mapping[str, Mapping[str, Any]] = {
+SANDBOXES: dict[str, Mapping[str, Any]] = {
     "none": {"type": "local", "isolation": "none"},
     "bubblewrap": {"type": "local"},
     "docker": {"type": "docker", "docker": {"image": IMAGE}},
     "runsc": {"type": "docker", "docker": {"image": IMAGE, "runtime": "runsc"}},
 }
+OTHER_ENGINE = ["other_engine"] if "SLOP_CODE_TEST_ENGINE" in os.environ else []
+"""A sandbox of commands that `tests/with_engine.py` runs."""
+
+for sandbox in OTHER_ENGINE:
+    settings = {"image": IMAGE, "binary": os.environ["SLOP_CODE_TEST_ENGINE"], "network": "host"}
+    SANDBOXES[sandbox] = {"type": "docker", "docker": settings}
 
 IN_SANDBOX = re.compile(rf"[\[-]({'|'.join(SANDBOXES)})[]-]")
 
 USUAL = 2
 LONG = {
-    "test_checked_examples.py": 60, "test_docker_lifecycle.py": 60, "test_faults.py": 60, "test_odd_trees.py": 30,
+    "test_checked_examples.py": 60, "test_docker_lifecycle.py": 60, "test_faults.py": 60, "test_harbor.py": 30,
+    "test_harbor_forgeries.py": 40, "test_odd_trees.py": 30, "test_other_engines.py": 60,
     "test_snippets.py": 25, "test_examples.py": 20, "test_ray.py": 20, "test_docker_hostile.py": 18, "test_runs.py": 15,
     "test_parallel.py": 14, "test_soak.py": 14, "test_docker.py": 10, "test_wheel.py": 10, "test_hangs.py": 8,
-    "test_evaluator_runs.py": 4,
+    "test_evaluator_runs.py": 4, "test_inspect.py": 15, "test_verifiers.py": 12,
 }  # fmt: skip
 """Seconds of a test that evaluates, roughly, in files where it is not the usual. Only the order follows from them."""
 
@@ -263,9 +270,9 @@ def need_runsc(need_docker: Callable[[], None], environment_spec: Callable[..., 
 def need(
     need_bubblewrap: Callable[[], None], need_docker: Callable[[], None], need_runsc: Callable[[], None]
 ) -> Callable[[str], None]:
-    """`need("docker")`: skips where there is no such sandbox, by the rules above; every machine has "none"."""
-    checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "runsc": need_runsc, "none": lambda: None}
-    return lambda sandbox: checks[sandbox]()
+    """`need("docker")`: skips where there is no such sandbox, by the rules above; others are never missing."""
+    checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "runsc": need_runsc}
+    return lambda sandbox: checks.get(sandbox, lambda: None)()
 
 
 @pytest.fixture(scope="session")
@@ -364,7 +371,7 @@ def evaluate(
         progress: ProgressCallback = lambda _: None,
     ) -> CorrectnessResults:
         spec = environment_spec(environment, sandbox=sandbox)
-        need("runsc" if sandbox == "runsc" else sandbox_name(spec))
+        need(sandbox if sandbox in ("runsc", *OTHER_ENGINE) else sandbox_name(spec))
         runner = PytestRunner(
             problem,
             problem.checkpoint(checkpoint),

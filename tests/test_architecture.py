@@ -37,6 +37,8 @@ VAGUE_ALLOWED = {
     ("slop_code.errors", "found"),
     ("slop_code.cli.doctor_checks", "found"),
 }
+NEED_OTHER_PACKAGES = {"slop_code.bridges.harbor", "slop_code.bridges.inspect", "slop_code.bridges.verifiers"}
+"""Modules of which another system needs classes and decorated functions; without it, an error says what to install."""
 CORE_PACKAGES = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection", "yaml"}
 
 
@@ -115,10 +117,19 @@ def test_no_module_needs_another_to_be_imported_first():
 def test_every_module_imports_without_warnings():
     """With warnings as errors."""
     names = [name for name in map(module_name, SOURCES) if not name.endswith("__main__")]
-    code = "import importlib, sys; [importlib.import_module(name) for name in sys.argv[1:]]"
+    code = """if True:
+        import importlib, sys
+        from slop_code import UsageError
+        for name in sys.argv[1:]:
+            try:
+                importlib.import_module(name)
+            except UsageError as error:
+                print(name, "install it: pip install " in str(error))
+    """
     argv = [sys.executable, "-W", "error", "-c", code, *names]
     done = subprocess.run(argv, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stderr
+    assert set(done.stdout.splitlines()) <= {f"{name} True" for name in NEED_OTHER_PACKAGES}
 
 
 @pytest.mark.e2e

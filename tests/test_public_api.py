@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-PUBLIC_MODULES = {"slop_code", "slop_code.evaluation", "slop_code.execution"}
+PUBLIC_MODULES = {
+    "slop_code", "slop_code.bridges.inspect", "slop_code.bridges.verifiers", "slop_code.evaluation",
+    "slop_code.execution",
+}  # fmt: skip
 TESTS = {
     "test_checkpoint_1.py": """
     def test_old(run):

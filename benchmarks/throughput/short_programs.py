@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from benchmarks.measuring import BenchError
 from benchmarks.processors import processors
 from benchmarks.table import Part, Row
-from benchmarks.throughput.processor_time import processor_time
 from benchmarks.throughput.programs import LIMIT_S, generated_programs, generated_tasks
 from benchmarks.tiny import TINY, write_problem
 from slop_code import Evaluator, EvaluatorRequest
@@ -54,26 +53,18 @@ def evaluate(
     """The test tools are cached, the tests of all tasks are new."""
     cores, count = available_cpus(), len(programs)
     judges: Counter[str] = Counter()
-    subject = 0.0
     with Evaluator(cores, bench.environment("bubblewrap")) as evaluator:
         warm = write_problem(bench.folder("warm") / "tiny", {"test_checkpoint_1.py": TINY})
         evaluator.evaluate({"main.py": ""}, warm, 1)
-        before, began = processor_time(), time.perf_counter()
+        began = time.perf_counter()
         for results in checked(evaluator.map(requests(programs, problems)), programs):
             judges[results.isolation["judge"]] += 1
-            subject += subject_seconds(results)
-        taken, spent = time.perf_counter() - began, processor_time().since(before)
+        taken = time.perf_counter() - began
     name = f"{count:,} programs of {len(problems)} tasks"
     yield Row(f"{name}, {cores} workers", "s", (taken,))
     yield Row(f"{name}, {cores} workers: programs", RATE, (count / taken / cores,), bare)
     for kind, number in sorted(judges.items()):
         yield Row(f"{name}: with a judge that was {kind}", "programs", (float(number),))
-    whole = f"{name}, processor time of each: all"
-    yield Row(whole, "ms", (1000 * spent.total / count,))
-    others = spent.total - spent.evaluator - subject
-    shares = {"the evaluator": spent.evaluator, "the submission": subject, "templates, judges and boxes": others}
-    for what, seconds in shares.items():
-        yield Row(f"{name}, processor time of each: {what}", "ms", (1000 * seconds / count,), whole)
 
 
 def requests(programs: Iterable[Program], problems: Mapping[str, ProblemConfig]) -> Iterator[EvaluatorRequest]:
@@ -109,10 +100,6 @@ def difference(program: Program, outcome: EvaluatorOutcome) -> str | None:
     if bool(timed_out) != (program.kind == "timing out"):
         return f"these tests timed out: {timed_out}"
     return None
-
-
-def subject_seconds(results: CorrectnessResults) -> float:
-    return sum(test.usage.cpu_s or 0.0 for test in results.tests if test.usage is not None)
 
 
 def bare_seconds(folder: Path, programs: Sequence[Program]) -> float:

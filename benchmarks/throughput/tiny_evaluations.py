@@ -15,7 +15,7 @@ from benchmarks.setting import SALTS
 from benchmarks.table import Part, Row
 from benchmarks.throughput.growth import check_nothing_is_left, growth, leftovers
 from benchmarks.throughput.processor_time import processor_time
-from benchmarks.throughput.short_programs import RATE, subject_seconds
+from benchmarks.throughput.short_programs import RATE
 from benchmarks.tiny import MAIN, write_problem, write_submission
 from slop_code import Evaluator, EvaluatorRequest
 from slop_code.execution.concurrency import available_cpus
@@ -154,5 +154,5 @@ def judge_and_subject(bench: Bench, tiny: TinyEvaluator) -> tuple[list[float], l
         check(results, "")
         log = (out / ".scbench/pytest.log").read_text()
         judges.append(1000 * float(log.rpartition("PROCESSOR ")[2].split()[0]))
-        subjects.append(1000 * subject_seconds(results))
+        subjects.append(1000 * sum(test.usage.cpu_s or 0.0 for test in results.tests if test.usage is not None))
     return judges, subjects

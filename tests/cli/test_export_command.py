@@ -155,7 +155,7 @@ def test_another_package_brings_a_format(stored, slop_code, tmp_path, bring):
         0,
         b"monday/words/checkpoint_1 True\nmonday/words/checkpoint_2 True\n",
     )
-    assert slop_code("export", tmp_path, "--format", "nope")[2].endswith("parquet, markdown, scb, lines\n")
+    assert slop_code("export", tmp_path, "--format", "nope")[2].endswith("markdown, inspect, scb, lines\n")
 
 
 @pytest.mark.e2e

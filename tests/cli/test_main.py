@@ -476,6 +476,45 @@ def test_doctor_reports_a_cache_that_cannot_be_written():
 
 
 @pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("info", "lines"),
+    [
+        (
+            {
+                "host": {"cgroupVersion": "v1", "cgroupControllers": [], "security": {"rootless": True}},
+                "store": {"graphDriverName": "vfs"},
+                "version": {"Version": "4.3.1"},
+            },
+            [
+                ": podman 4.3.1, rootless, cgroup v1",
+                "limits of containers: a watch on memory and processes; the engine enforces no limit on memory, "
+                "processes, cpus (use an engine of root, or boot with cgroup v2: `systemd.unified_cgroup_hierarchy=1`)",
+                "storage of containers: vfs (each container is a copy of the whole image; ",
+            ],
+        ),
+        (
+            {
+                "ServerVersion": "28.1",
+                "CgroupVersion": "2",
+                "MemoryLimit": True,
+                "PidsLimit": True,
+                "CpuCfsQuota": True,
+            },
+            [": Docker 28.1, as root, cgroup v2", "limits of containers: control groups"],
+        ),
+    ],
+    ids=["podman", "docker"],
+)
+def test_doctor_says_which_limits_an_engine_enforces_and_what_to_do(tmp_path, info, lines):
+    engine = tmp_path / "engine"
+    engine.write_text(f"#!/bin/sh\n[ $1 = version ] && echo 1 || cat <<'END'\n{json.dumps(info)}\nEND\n")
+    engine.chmod(0o755)
+    printed = slop_code("doctor", "--docker", engine).stdout
+    assert [line for line in lines if line not in printed] == []
+    assert ("storage of containers" in printed) is (len(lines) == 3)
+
+
+@pytest.mark.e2e
 def test_env_ls_lists_the_shipped_environments():
     done = slop_code("env", "ls")
     assert done.returncode == 0

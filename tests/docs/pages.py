@@ -27,7 +27,12 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        return not self.use.startswith("not run, ")
+        return not self.use.startswith(("not run, ", "run by "))
+
+    @property
+    def runner(self) -> Path | None:
+        """The test file that runs the block in the place of `test_snippets.py`."""
+        return ROOT / self.use.removeprefix("run by ") if self.use.startswith("run by ") else None
 
     def __str__(self) -> str:
         return f"{name_of(self.page)}:{self.line}"

@@ -1,7 +1,8 @@
 """Snippets of the documentation: commands run and print what is shown, and files load.
 
 A comment directly above a block says what it is for: `<!-- snippet: file PATH -->` writes it to a file of the
-reader's folder, `<!-- snippet: not run, WHY -->` leaves it out. A page that writes an environment of type docker is
+reader's folder, `<!-- snippet: not run, WHY -->` leaves it out, and `<!-- snippet: run by FILE -->` leaves it to
+another test, which has the other program that the block needs. A page that writes an environment of type docker is
 run where Docker is, with the tests' own image in the place of the reader's.
 """
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import select
 import shutil
@@ -29,7 +28,7 @@ from tests.e2e.test_hangs import left_alive, processes
 from tests.process_checks import ends, groups_of, processes_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from slop_code.evaluation import CorrectnessResults
 
@@ -146,20 +145,6 @@ def staying() -> Iterator[Staying]:
     for process in processes(found.word):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-
-
-def most_at_a_time(outputs: Iterable[Path]) -> int:
-    """How many evaluations ran at once, by when the tests of each ended, and the most of the time that they took."""
-    moments: list[tuple[float, int]] = []
-    for output in outputs:
-        ended = json.loads((output / ".scbench/pytest-report.json").read_text())["created"]  # CTRF has whole seconds
-        took = json.loads((output / "evaluation.json").read_text())["phases"]["tests"]
-        moments += [(ended - 0.9 * took, 1), (ended, -1)]
-    most = running = 0
-    for _, change in sorted(moments):
-        running += change
-        most = max(most, running)
-    return most
 
 
 @pytest.fixture(scope="module")

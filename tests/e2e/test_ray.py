@@ -31,6 +31,7 @@ from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.ray.ray_executor import RayExecutor
 from slop_code.runs.job_records import JobRequest
 from slop_code.runs.result_archive import read_archived_results
+from tests.bridges.service_process import running_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +49,7 @@ BUSY = 2
 """Session folders of a job whose boxes are open: the job itself, with its files and its result, and the boxes."""
 
 STORE = 80 << 20
+OTHER_GROUPS = ("Functionality", "Error", "Regression")
 TOOLS = ("uv", "tools", "probes")
 SOON = {"health_check_initial_delay_ms": 5000, "health_check_period_ms": 300, "health_check_failure_threshold": 40}
 """A dead node is noticed after 12 s; one that starts slowly on a busy machine is not taken for dead."""
@@ -338,6 +340,31 @@ def test_a_run_from_the_command_line_is_evaluated_on_ray(
     assert "2/3" in printed[1]
     assert (snapshot.parent / "evaluation.json").is_file()
     assert not list((tmp_path / "cache").glob("tools/*"))
+
+
+@pytest.mark.proof
+def test_a_reward_service_evaluates_on_the_nodes(
+    nodes: Nodes, problem: ProblemConfig, need_bubblewrap: Callable[[], None], tmp_path: Path
+) -> None:
+    need_bubblewrap()
+    folder = shutil.copytree(problem.path, tmp_path / "problems" / "greeting", symlinks=True)
+    (folder / "tests" / "data" / "own.txt").write_text("")  # so that it is another problem than before
+    before = arrivals(nodes.own).keys() | arrivals(nodes.other).keys()
+    options = ("--executor", "ray", "--ray-address", nodes.address)
+    with (
+        running_service(tmp_path / "problems", tmp_path / "state", *options) as service,
+        service.client(timeout=PATIENCE_S) as client,
+    ):
+        assert client.get("/ready").json()["workers"] == 2
+        files = {"main.py": f"print('hello x')  # {time.time_ns()}"}
+        order = {"problem": "greeting", "checkpoint": 1, "submission": {"files": files}}
+        answers = [client.post("/evaluate", json=order).json() for _ in range(2)]
+        assert [(answer["state"], answer["source"]) for answer in answers] == [
+            ("evaluated", "evaluated"), ("evaluated", "cached"),
+        ]  # fmt: skip
+        assert answers[0]["pass_counts"] == answers[1]["pass_counts"] == {"Core": 2, **dict.fromkeys(OTHER_GROUPS, 0)}
+        assert service.end() == 0
+    assert (arrivals(nodes.own).keys() | arrivals(nodes.other).keys()) > before
 
 
 @pytest.mark.proof

@@ -13,7 +13,6 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig
 from slop_code.runs import RunControl, Submission, SubmissionOutcome, evaluate_run, evaluate_run_async
-from tests.e2e.conftest import most_at_a_time
 
 PATIENCE_S = 600
 
@@ -94,12 +93,6 @@ def test_closed_in_the_middle(boxes, four, staying):
     found = list(evaluate_run(four, workers=2, control=control))
     watcher.join()
     assert (found, len(running), staying.alive()) == ([], 2, [])
-
-
-def test_no_more_submissions_at_a_time_than_workers(boxes, submission):
-    given = [submission(f"number {number}") for number in range(5)]
-    assert len(asyncio.run(collect(given, workers=2))) == 5
-    assert most_at_a_time([one.output for one in given]) <= 2
 
 
 def test_two_calls_in_one_event_loop_have_their_own_results(boxes, submission):

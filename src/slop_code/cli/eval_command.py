@@ -9,6 +9,7 @@ from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
     LAYOUT,
     add_environment,
+    add_executor,
     add_exit_zero,
     add_live_progress,
     add_output,
@@ -145,13 +146,7 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
     option("--dry-run", action="store_true", help="show what would be evaluated and why, and exit")
     add_retries(parser)
     option("--shard", metavar="I/N", help="evaluate only every N-th job, starting with the I-th; then use merge")
-    option(
-        "--executor",
-        default="threads",
-        metavar="NAME",
-        help="threads, ray, or the name of an executor from an installed package (default: threads)",
-    )
-    option("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: $RAY_ADDRESS)")
+    add_executor(parser)
     add_live_progress(parser)
 
 

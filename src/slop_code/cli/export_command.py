@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser(
         "export",
-        help="write results as JUnit, CTRF, CSV, Parquet, Markdown or a SlopCodeBench run",
+        help="write results as JUnit, CTRF, CSV, Parquet, Markdown, scores for Inspect or a SlopCodeBench run",
         description="Write the results of runs in another format. Nothing is evaluated.",
         epilog="Exit status: 0 written, 2 wrong use, 3 the file cannot be written, or a result cannot be read: it is "
         "named, and exported as a checkpoint without a verdict.",

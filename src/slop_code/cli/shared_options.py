@@ -77,6 +77,16 @@ def add_retries(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--retries", type=whole_number(0, 1000), default=2, metavar="N", help=help_text)
 
 
+def add_executor(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--executor",
+        default="threads",
+        metavar="NAME",
+        help="threads, ray, or the name of an executor from an installed package (default: threads)",
+    )
+    parser.add_argument("--ray-address", metavar="ADDRESS", help="address of the Ray cluster (default: $RAY_ADDRESS)")
+
+
 def add_live_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--live-progress",

@@ -25,7 +25,8 @@ GROUP = "--group"
 WATCH = "slop_code_watch"
 """Records which files of the tests the submission is shown; loaded only if `-p` names it."""
 
-FILTERS = ("-k", "-m", "--deselect")
+EXPRESSIONS = ("-k", "-m")
+FILTERS = (*EXPRESSIONS, "--deselect")
 WITH_VALUE = frozenset({
     *FILTERS, GROUP, "-p", "-r", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
     "--code-highlight", "--show-capture", "--verbosity", "--log-level", "--log-cli-level",
@@ -42,6 +43,10 @@ a verdict. Any other option may change what a test says, such as `--entrypoint` 
 USAGE_ERROR = 4
 """Exit code of pytest."""
 
+MAX_OPERATORS = 250
+"""In an expression: pytest parses it with a recursion for each of them."""
+
+_OPERATOR = re.compile(r"\(|\b(?:and|or|not)\b")
 _WRONG_EXPRESSION = re.compile(r"ERROR: (Wrong expression passed to '-[km]': .*)")
 STEP = "select tests by node id, -k, -m or --group"
 TIME_LIMITS = frozenset({"--timeout", "--timeout-method", "--session-timeout"})
@@ -87,6 +92,8 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
             if value is None:
                 raise UsageError(f"{name}: needs a value")
             given.append(value)
+        if name in EXPRESSIONS and len(_OPERATOR.findall(value or "")) > MAX_OPERATORS:
+            raise UsageError(f"{name}: more than {MAX_OPERATORS} operators; {STEP}")
         if name == "-p" and value != WATCH:
             raise _refused(word)
         if name in FILTERS:

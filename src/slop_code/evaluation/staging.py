@@ -332,7 +332,7 @@ def _settings(
         "command": context.environment.entry(context.problem.entry_file)[:-1][:1],
         "gate": layout.gate,
         "limits": context.environment.limits.model_dump(mode="json", exclude={"cpus"}),
-        "cpus": context.environment.limits.cpus if context.environment.type == "docker" else layout.cpus,
+        "cpus": layout.cpus,
         "only": request.only,
         "seed": request.seed,
         "quarantined": list(request.quarantined),

@@ -14,13 +14,15 @@ import tarfile
 from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-defined]  # typeshed lacks the first
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from slop_code.errors import InfrastructureError
 from slop_code.execution.submission import CHUNK, walk_tree
+from slop_code.execution.tree_writer import SOCKET, ArchiveError, open_folder, restore_member, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from tarfile import TarFile
+
+    from slop_code.execution.tree_writer import TreeMember
 
     Read = Callable[[int], bytes]
     Owner = tuple[int, int]
@@ -31,23 +33,10 @@ MAX_MEMBERS = 1_000_000
 MAX_NAME_BYTES = 255
 ENCODING, ERRORS = "utf-8", "surrogateescape"
 STATUS = "exit-status"
-SOCKET = {"SCHILY.filetype": "socket"}
-"""Tar has no sockets: they travel as pipes with an attribute, as star(1) has it."""
-
 TYPES = {
     stat.S_IFREG: tarfile.REGTYPE, stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IFLNK: tarfile.SYMTYPE,
     stat.S_IFIFO: tarfile.FIFOTYPE, stat.S_IFSOCK: tarfile.FIFOTYPE,
 }  # fmt: skip
-FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-FILE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class ArchiveError(InfrastructureError):
-    """An archive that is damaged, or has what nobody should have put into it."""
-
-    def __init__(self, fact: str) -> None:
-        super().__init__(f"the archive that was sent has {fact}")
-        self.fact = fact
 
 
 def pack_tree(source: Path, name: str, *, owner: Owner | None = None, without: tuple[str, ...] = ()) -> Iterator[bytes]:
@@ -129,64 +118,9 @@ def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_
 
 
 def unpack_tree(packed: IO[bytes], folder: Path) -> None:
-    """Make `folder` with everything that `pack_tree` put into an archive, whatever its tree is called.
-
-    Modes of folders are set last, as a mode may forbid to write into the folder.
-    """
-    folder.mkdir()
-    modes: list[tuple[list[str], int]] = []
-    for (_, *parts), member, content in _members(packed.read):
-        if not parts:
-            continue
-        mode = member.mode & 0o777
-        with open_folder(folder, parts[:-1]) as parent:
-            restore_member(member, content, parts[-1], parent, mode=0o700 if member.isdir() else mode)
-        if member.isdir():
-            modes.append((parts, mode))
-    for parts, mode in reversed(modes):
-        with open_folder(folder, parts) as descriptor:
-            os.fchmod(descriptor, mode)
-
-
-@contextlib.contextmanager
-def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """A folder below the root, reached through no link; by descriptors, as it may be deeper than a path may be long.
-
-    `make`: folders that do not exist are made.
-    """
-    descriptor = os.open(root, FOLDER_FLAGS)
-    try:
-        for part in parts:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, 0o755, dir_fd=descriptor)
-            try:
-                inner = os.open(part, FOLDER_FLAGS, dir_fd=descriptor)
-            except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-                raise ArchiveError(f"something in {part!r}, which is no folder") from error
-            os.close(descriptor)
-            descriptor = inner
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def restore_member(
-    member: tarfile.TarInfo, content: Iterator[bytes] | None, name: str, folder: int, *, mode: int
-) -> None:
-    if content is not None:
-        with os.fdopen(os.open(name, FILE_FLAGS, 0o600, dir_fd=folder), "wb") as stream:
-            stream.writelines(content)
-            stream.flush()
-            os.fchmod(stream.fileno(), mode)
-            os.utime(stream.fileno(), ns=(_mtime(member), _mtime(member)))
-    elif member.isdir():
-        os.mkdir(name, mode, dir_fd=folder)
-    elif member.issym():
-        os.symlink(member.linkname, name, dir_fd=folder)
-    else:
-        is_socket = SOCKET.items() <= member.pax_headers.items()
-        os.mknod(name, (stat.S_IFSOCK if is_socket else stat.S_IFIFO) | mode, dir_fd=folder)
+    """Make `folder` with everything that `pack_tree` put into an archive, whatever its tree is called."""
+    members = _members(packed.read)
+    write_tree(((tuple(parts), member, content) for (_, *parts), member, content in members if parts), folder)
 
 
 class _BoundedStream:
@@ -251,7 +185,7 @@ class _StrictMember(tarfile.TarInfo):
             raise ReadError(str(error)) from error
 
 
-def _members(read: Read) -> Iterator[tuple[tuple[str, ...], tarfile.TarInfo, Iterator[bytes] | None]]:
+def _members(read: Read) -> Iterator[TreeMember]:
     """Each member with its path in parts and, of a file, its content; hostile members are refused."""
     names = set[tuple[str, ...]]()
     for member, content in read_members(read):
@@ -277,13 +211,3 @@ def _status(text: bytes) -> int:
     if not re.fullmatch(rb"[0-9]{1,6}", text):
         raise ArchiveError("no exit status")
     return int(text)
-
-
-def _mtime(member: tarfile.TarInfo) -> int:
-    """Modification time in nanoseconds."""
-    text = member.pax_headers.get("mtime") or str(member.mtime)
-    match = re.fullmatch(r"(-?)([0-9]{1,12})(?:\.([0-9]{1,9}))?", text)
-    if match is None:
-        raise ArchiveError(f"{member.name!r} with a time that is none")
-    nanoseconds = int(match[2]) * 10**9 + int((match[3] or "0").ljust(9, "0"))
-    return -nanoseconds if match[1] else nanoseconds

@@ -30,6 +30,9 @@ FORMAT = 1
 MAX_ENTRIES = 100_000
 """Files and folders of an input; the digest of a larger one is always computed."""
 
+MAX_FOLDERS = 100_000
+"""Inputs whose digests are kept in memory."""
+
 Digest = TypeVar("Digest", str, dict[str, list[str]])
 
 
@@ -81,6 +84,8 @@ class InputSignatures:
         digest = compute()
         # A file that changed a moment ago could change again without a new time.
         if latest < began - SETTLED_NS and self._is_still(paths, signature, links=links):
+            if len(self._known) >= MAX_FOLDERS:
+                self._known.clear()
             self._known[name] = (signature, digest)
             self._changed = True
         return digest

@@ -169,6 +169,9 @@ class Job:
     cached: bool = False
     """The result cache has it: nothing needs to run."""
 
+    pytest_args: tuple[str, ...] = ()
+    """Arguments that select a part of the tests, so that there is no verdict."""
+
     verdicts: frozenset[SubmissionKey] = frozenset()
     """Targets that have a verdict on the same submission, which an infrastructure failure must not replace."""
 

@@ -112,7 +112,7 @@ def make_plan(
             verdicts.add(submission.key)
         key = result_cache_key(submission.environment, digests)
         wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
-    jobs = [_job(items, result_cache, overwrite, frozenset(verdicts), remote) for items in wanted.values()]
+    jobs = [make_job(items, result_cache, overwrite, frozenset(verdicts), remote) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
     reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
     named = tuple(_named_by_results(issues, submissions, indexes))
@@ -148,7 +148,7 @@ def part_of_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[li
     return submissions[shard.number - 1 :: shard.count], issues if shard.number == 1 else []
 
 
-def _job(
+def make_job(
     items: Sequence[tuple[Submission, Digests, str]],
     result_cache: ResultCache,
     overwrite: bool,

@@ -51,16 +51,17 @@ class RunControl:
     def finish(self) -> None:
         """Let running jobs finish and start no others."""
         self.finishing = True
-        self._wake()
+        self.wake()
 
     def stop(self) -> None:
         """Cancel running jobs."""
         self.finishing = self.stopped = True
-        self._wake()
+        self.wake()
         for token in tuple(self._tokens):
             token.cancel()
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Let the runs look at this control, and at their feeds."""
         for queue in tuple(self._listeners):
             queue.put(None)
 

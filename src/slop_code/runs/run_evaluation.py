@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
@@ -161,12 +161,12 @@ class RunEvaluation:
             retries=self.settings.retries,
             overwrite=self.settings.overwrite,
             hidden=self._hidden_folders(),
-            pytest_args=self.settings.pytest_args,
             remote=is_remote(self.settings.executor),
             unchanged=self.settings.unchanged,
             foreign_step=self.settings.foreign_step,
         )
-        with contextlib.closing(run_jobs(self.plan.jobs, context)) as events:
+        jobs = [replace(job, pytest_args=self.settings.pytest_args) for job in self.plan.jobs]
+        with contextlib.closing(run_jobs(jobs, context)) as events:
             for event in events:
                 if isinstance(event, SubmissionOutcome):
                     self.facts[event.submission.key] = event.facts

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.evaluation.report import TestAttempt
+    from slop_code.evaluation.report import CorrectnessResults, TestAttempt
     from slop_code.runs.executors import Executor
+    from slop_code.runs.job_feed import JobFeed
     from slop_code.runs.job_records import Job, OutcomeSource, RunEvent, Submission
     from slop_code.runs.result_cache import ResultCache, ResultClaim
     from slop_code.runs.run_control import WakeQueue
@@ -54,7 +55,6 @@ class SchedulerContext:
     hidden: tuple[Path, ...] = ()
     """Folders that no submission may see."""
 
-    pytest_args: tuple[str, ...] = ()
     remote: bool = False
     """The executor is remote."""
 
@@ -66,6 +66,9 @@ class SchedulerContext:
 
     foreign_step: str | None = OTHER_FOLDER
     """See `new_result`."""
+
+    feed: JobFeed | None = None
+    """More jobs, until the control ends it. There is no quiet phase at the end then: starved jobs come next."""
 
 
 @dataclass(slots=True)
@@ -83,6 +86,7 @@ class _Task:
     """Slots that the task takes while it runs; stored, as the executor's slots may change meanwhile."""
 
     started: float = 0.0
+    cancelled: bool = False
 
     @property
     def alone(self) -> bool:
@@ -126,14 +130,42 @@ class _Scheduler:
         with self.context.control.wake_queue() as self.finished:
             try:
                 while not self.context.control.stopped:
+                    yield from self._take_from_feed()
                     yield from self._start_tasks()
-                    if not self.running and not self.delayed and not self.starved:
+                    if not self.running and not self.delayed and not self.starved and self._feed_ended():
                         return
                     yield from self._handle(self._next_finished())
                 yield from self._stop()
             finally:
                 for _ in self._stop():  # the generator was closed: nobody reads these events
                     pass
+
+    def _feed_ended(self) -> bool:
+        return self.context.feed is None or self.context.control.finishing
+
+    def _take_from_feed(self) -> Iterator[RunEvent]:
+        if self.context.feed is None:
+            return
+        added, cancelled = self.context.feed.take()
+        self.waiting[:0] = [_Task(job) for job in reversed(added)]
+        for job in cancelled:
+            yield from self._cancel(job)
+
+    def _cancel(self, job: Job) -> Iterator[RunEvent]:
+        """A job that waits ends here; one that runs ends with its result."""
+        for future, task in self.running.items():
+            if task.job is job:
+                task.cancelled = True
+                self.context.executor.stop(future)
+                return
+        for task in [*self.waiting, *(task for _, _, task in self.delayed)]:
+            if task.job is job:
+                self.waiting = [other for other in self.waiting if other is not task]
+                self.delayed = [entry for entry in self.delayed if entry[2] is not task]
+                heapq.heapify(self.delayed)
+                cancelled = JobResult.failed(str(EvaluationCancelledError()), task.attempts, final=True)
+                yield from self._deliver(task, cancelled, "rejected")
+                return
 
     def _start_tasks(self) -> Iterator[RunEvent]:
         """Start as many as there are slots for; a task that is heavier than all slots runs alone."""
@@ -160,20 +192,16 @@ class _Scheduler:
         """The cache is read again once the key is claimed: another evaluator may have finished in between."""
         if task.job.key is None or task.claim is not None:
             return None
-        if (cached := self._look_up(task.job, task.job.key)) is not None:
+        if (cached := self._look_up(task.job)) is not None:
             return cached
         task.claim = self.context.result_cache.claim(task.job.key)
-        return self._look_up(task.job, task.job.key) if task.claim is not None else None
+        return self._look_up(task.job) if task.claim is not None else None
 
-    def _look_up(self, job: Job, key: str) -> JobResult | None:
-        archive = None if self.context.overwrite else self.context.result_cache.get(key)
-        if archive is None:
+    def _look_up(self, job: Job) -> JobResult | None:
+        if self.context.overwrite:
             return None
-        try:
-            facts = CheckpointFacts.of(read_archived_results(archive))
-        except ResultError:  # of an earlier format: the new result replaces it
-            return None
-        return JobResult(facts, archive) if self._key_of(job, facts) == key else None
+        cached = cached_results(job, self.context.result_cache, self.context.remote)
+        return None if cached is None else JobResult(CheckpointFacts.of(cached[0]), cached[1])
 
     def _weight(self, task: _Task) -> int:
         """Slots to start it with; 0: not now. A job that shares its network runs alone: a port can be taken once."""
@@ -198,7 +226,7 @@ class _Scheduler:
             weight=weight,
             starved=task.starved,
             hidden=self.context.hidden,
-            pytest_args=self.context.pytest_args,
+            pytest_args=task.job.pytest_args,
         )
         try:
             future = self.context.executor.submit(request)
@@ -224,10 +252,10 @@ class _Scheduler:
         task = self.running.pop(future)
         self.used_slots -= task.weight
         result = self._current(task, _result_of(future, task))
-        if result.starved and not task.alone:
+        if result.starved and not task.alone and not task.cancelled:
             attempt = _end_attempt(task, result)
             task.starved = result.starved
-            self.starved.append(task)
+            (self.starved if self.context.feed is None else self.waiting).append(task)
             yield JobPostponed(task.job, attempt)
             return
         if result.facts.state == "infrastructure_failure" and not result.final and self._may_retry(task):
@@ -250,18 +278,16 @@ class _Scheduler:
         return JobResult.failed(CHANGED, task.attempts, final=True, duration=result.facts.duration)
 
     def _may_retry(self, task: _Task) -> bool:
-        return len(task.attempts) - task.alone < self.context.retries.times and not self.context.control.finishing
+        left = len(task.attempts) - task.alone < self.context.retries.times
+        return left and not task.cancelled and not self.context.control.finishing
 
     def _put_into_cache(self, job: Job, result: JobResult) -> None:
         """Use the key of the digests in the result itself: the submission may have changed since the plan."""
-        key = self._key_of(job, result.facts)
+        key = key_of_result(job.targets[0].environment, result.facts, remote=self.context.remote)
         if key is not None and result.archive is not None:
             seconds = result.facts.duration if result.serial_s is None else result.serial_s
             self.context.result_cache.save_duration(duration_key(job.targets[0]), seconds)
             self.context.result_cache.put(key, result.archive)
-
-    def _key_of(self, job: Job, facts: CheckpointFacts) -> str | None:
-        return key_of_result(job.targets[0].environment, facts, remote=self.context.remote)
 
     def _deliver(self, task: _Task, result: JobResult, source: OutcomeSource) -> Iterator[RunEvent]:
         """The claim and the temporary folder are released, whatever happens."""
@@ -306,6 +332,19 @@ class _Scheduler:
 def run_jobs(jobs: Sequence[Job], context: SchedulerContext) -> Generator[RunEvent, None, None]:
     """Run every job to its end. Closing the generator cancels running jobs."""
     return _Scheduler(context, [_Task(job) for job in reversed(jobs)]).events()
+
+
+def cached_results(job: Job, cache: ResultCache, remote: bool) -> tuple[CorrectnessResults, bytes] | None:
+    """The result of this job in the result cache, and its archive; None without one."""
+    archive = None if job.key is None else cache.get(job.key)
+    if archive is None:
+        return None
+    try:
+        results = read_archived_results(archive)
+    except ResultError:  # of an earlier format: the new result replaces it
+        return None
+    key = key_of_result(job.targets[0].environment, CheckpointFacts.of(results), remote=remote)
+    return (results, archive) if key == job.key else None
 
 
 def _result_of(future: Future[JobResult], task: _Task) -> JobResult:

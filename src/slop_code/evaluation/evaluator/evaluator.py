@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Self
 from slop_code._arguments import check_optional_path, check_type, same_method_parameters, wrong_argument
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
+from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
 from slop_code.evaluation.evaluator.submission_source import is_folder, submission_folder
-from slop_code.evaluation.evaluator.warm_state import WarmState
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.templates import TemplatePool
 from slop_code.execution.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Evaluator:
         self._problems_dir = check_optional_path("problems_dir", problems_dir, "the path of a folder")
         self._cache_folder = check_optional_path("cache", cache, "the path of a folder")
         self._cache: Cache | None = None
-        self._warm = WarmState()
+        self._inputs = LoadedInputs()
+        self._templates = TemplatePool()
         self._threads = WorkerThreads(self.workers, "evaluation")
         self._lock = threading.Lock()
         self._closed = False
@@ -127,16 +129,15 @@ class Evaluator:
 
     def _run(self, request: EvaluatorRequest) -> CorrectnessResults:
         check_cancelled()
-        problem = self._warm.problem(request.problem, self._problems_dir)
+        problem = self._inputs.problem(request.problem, self._problems_dir)
         checkpoint = problem.checkpoint(request.checkpoint)
         given = request.environment if request.environment is not None else self._environment
-        environment, word = self._warm.environment(problem, given)
+        environment, word = self._inputs.environment(problem, given)
         cache, output = self._opened_cache(), None if request.output is None else Path(request.output)
         step = None if request.replace else FOREIGN_STEP
         with submission_folder(request.submission, cache) as folder:
-            warm = self._warm.templates
             runner = PytestRunner(
-                problem, checkpoint, environment, folder, output_dir=output, cache=cache, templates=warm
+                problem, checkpoint, environment, folder, output_dir=output, cache=cache, templates=self._templates
             )
             temporary = not is_folder(request.submission)
             stored = evaluate_and_store(runner, request.pytest_args, word, foreign_step=step, temporary=temporary)
@@ -159,7 +160,7 @@ class Evaluator:
         if cancel:
             self._threads.drop_all()
         self._threads.close()
-        self._warm.close()
+        self._templates.close()
 
     def __enter__(self) -> Self:
         return self

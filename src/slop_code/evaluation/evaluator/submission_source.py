@@ -16,20 +16,22 @@ from slop_code._arguments import check_path, wrong_argument
 from slop_code._io import open_regular, os_error_text
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation.evaluator.member_names import MemberNames, refused_member
-from slop_code.execution.archive import ArchiveError, open_folder, read_members, restore_member
+from slop_code.execution.archive import read_members
 from slop_code.execution.cancellation import check_cancelled
 from slop_code.execution.submission import CHUNK, MAX_BYTES
+from slop_code.execution.tree_writer import ArchiveError, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.execution.cache import Cache
+    from slop_code.execution.tree_writer import TreeMember
 
     Member = tuple[tarfile.TarInfo, Iterator[bytes] | None]
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 GZIP = b"\x1f\x8b"
-FILE_MODE, FOLDER_MODE = 0o644, 0o755
+FILE_MODE = 0o644
 MTIME = 946_684_800
 """Of the files of a mapping: always the same, and after 1980, where the times of zip files begin."""
 
@@ -59,10 +61,13 @@ def is_folder(source: SubmissionSource) -> bool:
 
 
 @contextlib.contextmanager
-def submission_folder(source: SubmissionSource, cache: Cache) -> Iterator[Path]:
+def submission_folder(
+    source: SubmissionSource, cache: Cache, *, max_bytes: int | None = None, any_links: bool = False
+) -> Iterator[Path]:
     """The folder of a submission; that of an archive or a mapping is a temporary one in the cache.
 
     A SubmissionError names the member that leads outside of the folder, is of a wrong kind or exceeds the limits.
+    `any_links`: symbolic links may lead anywhere, as in a folder. Nothing is ever written or read through them.
     """
     if isinstance(source, Path) and is_folder(source):
         yield source
@@ -71,7 +76,7 @@ def submission_folder(source: SubmissionSource, cache: Cache) -> Iterator[Path]:
         folder = session / "submission"
         try:
             with _members(source) as members:
-                unpack_members(members, folder)
+                write_tree(_checked(members, MAX_BYTES if max_bytes is None else max_bytes, any_links), folder)
         except ArchiveError as error:
             raise SubmissionError(f"submission: the archive has {error.fact}") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -151,25 +156,15 @@ def _read_tar(source: BinaryReader) -> Iterator[Member]:
             padding -= len(part)
 
 
-def unpack_members(members: Iterable[Member], folder: Path) -> None:
-    """Make the folder with these members. Modes of folders are set last, as a mode may forbid to write into one."""
-    folder.mkdir()
+def _checked(members: Iterable[Member], max_bytes: int, any_links: bool) -> Iterator[TreeMember]:
+    """The members below the folder, each checked before it is written."""
     names, size = MemberNames(), 0
-    modes: dict[tuple[str, ...], int] = {}
     for member, content in members:
-        check_cancelled()
         parts = names.add(member)
         size += member.size if content is not None else 0
-        if size > MAX_BYTES:
-            raise refused_member(member.name, f"the files have more than {MAX_BYTES >> 30} GiB with it")
-        if member.isdir():
-            with open_folder(folder, parts, make=True):
-                modes[parts] = member.mode & 0o777
-            continue
-        with open_folder(folder, parts[:-1], make=True) as parent:
-            restore_member(member, content, parts[-1], parent, mode=member.mode & 0o777)
-    names.check_links()
-    modes[()] = FOLDER_MODE
-    for parts in sorted(modes, key=len, reverse=True):
-        with open_folder(folder, parts) as descriptor:
-            os.fchmod(descriptor, modes[parts])
+        if size > max_bytes:
+            raise refused_member(member.name, f"the files have more than {max_bytes >> 30} GiB with it")
+        if parts:
+            yield parts, member, content
+    if not any_links:
+        names.check_links()

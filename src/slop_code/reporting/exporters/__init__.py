@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 GROUP = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"
-BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in ("junit", "ctrf", "csv", "parquet", "markdown")}
+FORMATS = ("junit", "ctrf", "csv", "parquet", "markdown", "inspect")
+BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in FORMATS}
 
 SCB = "scb"
 """The format that is a folder, not a stream: `scb/export_folder.py`."""

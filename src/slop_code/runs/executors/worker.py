@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import TestAttempt
 from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
+from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.job_records import JobResult
@@ -42,9 +44,13 @@ def run_job(
     def failed(reason: str, *, final: bool = False) -> JobResult:
         return JobResult.failed(reason, request.attempts, final=final, duration=time.monotonic() - began)
 
+    folder = None
     try:
         check_cancelled()
-        return _evaluate(request, cache, new_folder(), progress, templates)
+        folder = new_folder()
+        result = _evaluate(request, cache, folder, progress, templates)
+        folder = None
+        return result
     except (EvaluationCancelledError, UsageError) as error:
         return failed(str(error), final=True)
     except InfrastructureError as error:
@@ -53,6 +59,10 @@ def run_job(
         return failed(os_error_text(error, cache.root))
     except Exception:  # noqa: BLE001  (a defect of slop-code is no verdict, and must not end the other jobs)
         return failed(f"an error in slop-code itself\n{traceback.format_exc()}")
+    finally:
+        if folder is not None:
+            with contextlib.suppress(OSError):  # the executor removes the rest when it is closed
+                remove_tree(folder)
 
 
 def _evaluate(

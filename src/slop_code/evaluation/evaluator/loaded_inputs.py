@@ -1,4 +1,4 @@
-"""State that stays in memory between the evaluations of an evaluator."""
+"""Problems and environments that stay loaded between evaluations, while their files are unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import environment_word, problem_folder
 from slop_code.execution.environment import EnvironmentSpec, environment_file
 from slop_code.execution.file_signatures import SignatureCache
-from slop_code.execution.templates import TemplatePool
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,13 +19,10 @@ MAX_LOADED = 1024
 """Problems, and environments, that stay loaded."""
 
 
-class WarmState:
-    """Closed with its evaluator."""
-
+class LoadedInputs:
     def __init__(self) -> None:
         self._problems = SignatureCache[ProblemConfig](os.stat, MAX_LOADED)
         self._environments = SignatureCache[EnvironmentSpec](os.stat, MAX_LOADED)
-        self.templates = TemplatePool()
 
     def problem(self, problem: str | Path | ProblemConfig, problems_dir: Path | None) -> ProblemConfig:
         if isinstance(problem, ProblemConfig):
@@ -46,6 +42,3 @@ class WarmState:
         given = None if environment is None else os.fspath(environment)
         file = environment_file(environment_word(problem, given))
         return self._environments.load(file, lambda: EnvironmentSpec.from_yaml(file)), given
-
-    def close(self) -> None:
-        self.templates.close()

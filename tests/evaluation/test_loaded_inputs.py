@@ -3,7 +3,7 @@
 import pytest
 
 from slop_code.errors import ConfigError
-from slop_code.evaluation.evaluator.warm_state import WarmState
+from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
 from slop_code.execution import file_signatures
 
 
@@ -15,16 +15,16 @@ def settled(monkeypatch):
 
 @pytest.mark.usefixtures("settled")
 def test_a_problem_and_its_environment_stay_loaded_until_they_change(make_problem, tmp_path):
-    warm = WarmState()
+    inputs = LoadedInputs()
     folder = make_problem({"test_checkpoint_1.py": ""}).path
-    problem = warm.problem(folder, None)
-    assert warm.problem(str(folder), None) is problem is warm.problem(folder.name, folder.parent)
-    environment = warm.environment(problem, "local")[0]
-    assert warm.environment(problem, None)[0] is environment
+    problem = inputs.problem(folder, None)
+    assert inputs.problem(str(folder), None) is problem is inputs.problem(folder.name, folder.parent)
+    environment = inputs.environment(problem, "local")[0]
+    assert inputs.environment(problem, None)[0] is environment
     (folder / "environment.yaml").write_text("{name: own, type: local}")
-    assert warm.environment(problem, None)[0].name == "own"
+    assert inputs.environment(problem, None)[0].name == "own"
     (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + "timeout: 7\n")
-    assert warm.problem(folder, None).checkpoint(1).timeout == 7
+    assert inputs.problem(folder, None).checkpoint(1).timeout == 7
     (folder / "config.yaml").write_text("name: [")
     with pytest.raises(ConfigError):
-        warm.problem(folder, None)
+        inputs.problem(folder, None)

@@ -1,0 +1,1 @@
+"""Reward service: evaluations over HTTP."""

@@ -1,0 +1,194 @@
+"""Durable jobs of the reward service: stored before they are accepted, and resumed after the server was killed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import math
+import re
+import secrets
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from slop_code._io import os_error_text, read_bounded, write_atomic
+from slop_code.bridges.service.service_queue import Answer, QueueFullError
+from slop_code.bridges.service.service_records import EvaluateRequest, EvaluationAnswer, JobAnswer
+from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
+from slop_code.execution.cache import open_lock, try_lock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from slop_code.bridges.service.service_queue import QueuedEvaluation, ServiceQueue
+
+REQUEST, RESULT, DAMAGED = ".request.json", ".result.json", ".damaged"
+MAX_RECORD_BYTES = 1 << 30
+MAX_RESULTS = 10_000
+"""Results that are kept. No job is accepted beyond that, as none is removed before its time."""
+
+CLEANING_S = 60.0
+"""Interval at which old results are looked for, and the others counted."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class DurableJobs:
+    """A folder with a file for each job: its request, and its result instead when it ended.
+
+    One server at a time uses it.
+    """
+
+    def __init__(self, folder: Path, queue: ServiceQueue, keep_s: float) -> None:
+        """`keep_s`: seconds for which a result is kept."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder, self._queue, self._keep_s = folder, queue, keep_s
+        self._evaluations: dict[str, QueuedEvaluation] = {}
+        self._lock = threading.Lock()
+        self._unwritten: dict[str, EvaluationAnswer] = {}
+        self._closing = False
+        self._cleaned, self._results = -math.inf, 0
+        self._held = open_lock(folder / ".lock")
+        if not try_lock(self._held, fcntl.LOCK_EX):
+            self._held.close()
+            raise UsageError(f"{folder}: another server uses this folder; give each its own with --state")
+
+    def resume(self) -> tuple[int, int]:
+        """Queue the jobs without a result that an earlier server accepted.
+
+        Returns their number, and that of damaged requests, which are set aside.
+        """
+        for unfinished in self._folder.glob(".*.json.*"):  # of a server that was killed while it wrote
+            unfinished.unlink()
+        resumed, damaged = 0, 0
+        for job in self._ids(REQUEST):
+            if self._path(job, RESULT).exists():
+                self._path(job, REQUEST).unlink()
+                continue
+            try:
+                request = self._request(job)
+            except ValueError:
+                self._path(job, REQUEST).rename(self._path(job, DAMAGED))
+                damaged += 1
+            else:
+                self._resume(job, request)
+                resumed += 1
+        return resumed, damaged
+
+    def _request(self, job: str) -> EvaluateRequest:
+        return EvaluateRequest.model_validate_json(read_bounded(self._path(job, REQUEST), MAX_RECORD_BYTES))
+
+    def accept(self, request: EvaluateRequest) -> str:
+        """The id of a job that will have a result, even if this process is killed. Raises as `ServiceQueue.submit`."""
+        self._remove_old()
+        if self._results >= MAX_RESULTS:
+            raise QueueFullError(round(CLEANING_S), f"{MAX_RESULTS} results are kept; delete jobs that you fetched")
+        job = secrets.token_hex(16)
+        evaluation = self._queue.submit(request)
+        try:
+            write_atomic(self._path(job, REQUEST), request.model_dump_json())
+        except OSError as error:
+            self._queue.withdraw(evaluation)
+            raise InfrastructureError(os_error_text(error, self._folder)) from error
+        self._follow(job, request, evaluation)
+        return job
+
+    def _resume(self, job: str, request: EvaluateRequest) -> None:
+        """A request that was right when it was accepted may be wrong now: the problem may be gone."""
+        try:
+            evaluation = self._queue.submit(request, bounded=False)
+        except SlopCodeError as error:
+            self._store(job, EvaluationAnswer.of(request, Answer("infrastructure_failure", reason=str(error))))
+        else:
+            self._follow(job, request, evaluation)
+
+    def _follow(self, job: str, request: EvaluateRequest, evaluation: QueuedEvaluation) -> None:
+        with self._lock:
+            self._evaluations[job] = evaluation
+        evaluation.ended.add_done_callback(partial(self._finish, job, request))
+
+    def _finish(self, job: str, request: EvaluateRequest, ended: Future[Answer]) -> None:
+        """A job that the shutdown cancelled stays without a result: the next server resumes it."""
+        answer = ended.result()
+        with self._lock:
+            wanted = self._evaluations.pop(job, None) is not None
+            resumed = self._closing and answer.state == "cancelled"
+        if wanted and not resumed:
+            self._store(job, EvaluationAnswer.of(request, answer))
+
+    def _store(self, job: str, answer: EvaluationAnswer) -> None:
+        """What cannot be written now is written when it is asked for; after a kill the job is resumed."""
+        try:
+            write_atomic(self._path(job, RESULT), answer.model_dump_json())
+        except OSError:
+            self._unwritten[job] = answer
+            return
+        try:
+            self._path(job, REQUEST).unlink()
+        except FileNotFoundError:  # cancelled meanwhile
+            self._path(job, RESULT).unlink(missing_ok=True)
+
+    def get(self, job: str) -> JobAnswer | None:
+        """None for an unknown id."""
+        if not self._known(job):
+            return None
+        with self._lock:
+            evaluation = self._evaluations.get(job)
+        if evaluation is not None and not evaluation.ended.done():
+            return JobAnswer(id=job, state="running" if evaluation.running else "queued")
+        if (answer := self._unwritten.pop(job, None)) is not None:
+            self._store(job, answer)
+            return JobAnswer(id=job, state="finished", result=answer)
+        try:
+            answer = EvaluationAnswer.model_validate_json(read_bounded(self._path(job, RESULT), MAX_RECORD_BYTES))
+        except FileNotFoundError:  # it is being written
+            return JobAnswer(id=job, state="running")
+        except (ValueError, OSError) as error:
+            raise InfrastructureError(f"the stored result of job {job} cannot be read; delete the job") from error
+        return JobAnswer(id=job, state="finished", result=answer)
+
+    def cancel(self, job: str) -> bool:
+        """Cancel it and forget it, also where it has a result. False for an unknown id."""
+        if not self._known(job):
+            return False
+        with self._lock:
+            evaluation = self._evaluations.pop(job, None)
+            self._unwritten.pop(job, None)
+        if evaluation is not None:
+            self._queue.withdraw(evaluation)
+        for end in (REQUEST, RESULT):
+            self._path(job, end).unlink(missing_ok=True)
+        return True
+
+    def _known(self, job: str) -> bool:
+        return bool(_ID.fullmatch(job)) and any(self._path(job, end).exists() for end in (REQUEST, RESULT))
+
+    def _remove_old(self) -> None:
+        if time.monotonic() - self._cleaned < CLEANING_S:
+            return
+        self._cleaned = time.monotonic()
+        self._results = 0
+        for path in [self._path(job, RESULT) for job in self._ids(RESULT)]:
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - self._keep_s:
+                    path.unlink()
+                else:
+                    self._results += 1
+
+    def _ids(self, end: str) -> Iterator[str]:
+        names = (path.name.removesuffix(end) for path in sorted(self._folder.glob(f"*{end}")))
+        return (name for name in names if _ID.fullmatch(name))
+
+    def _path(self, job: str, end: str) -> Path:
+        return self._folder / f"{job}{end}"
+
+    def closing(self) -> None:
+        """From now on, a cancelled job stays without a result, so that it is resumed."""
+        with self._lock:
+            self._closing = True
+
+    def close(self) -> None:
+        self._held.close()

@@ -1,0 +1,141 @@
+"""Bounds of every request: who may ask, and how large and how slow a body may be. Plain ASGI, before any parsing."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+OPEN_PATHS = frozenset({"/health", "/ready"})
+"""They say nothing but that the service is there."""
+
+TOO_LARGE = "a body of more than {} bytes; the operator sets the limit (--max-request)"
+BODIES = 8
+"""Bodies of the largest size that fit into memory at the same time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    max_bytes: int = 32 << 20
+    """Of a body."""
+
+    body_s: float = 60.0
+    """Seconds in which a body has to arrive."""
+
+    send_s: float = 60.0
+    """Seconds in which a client has to read a part of an answer."""
+
+    token: str | None = None
+    """None: no token is needed."""
+
+    hosts: frozenset[str] | None = None
+    """Names in the header Host; None: any. A page of another site could otherwise be resolved to this machine."""
+
+
+class RefusedError(Exception):
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class RequestBounds:
+    """Middleware."""
+
+    def __init__(self, app: App, limits: RequestLimits, refused: Callable[[int], None]) -> None:
+        """`refused` is called with the status of each refusal."""
+        self._app, self._limits, self._refused = app, limits, refused
+        self._bytes = 0
+        """Of all bodies in memory."""
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        own, arrived, started = 0, False, False
+        deadline = time.monotonic() + self._limits.body_s
+
+        async def bounded_receive() -> Message:
+            nonlocal own, arrived
+            try:  # after the body, the next message is the end of the connection
+                async with asyncio.timeout(None if arrived else max(0.0, deadline - time.monotonic())):
+                    message = await receive()
+            except TimeoutError:
+                raise RefusedError(408, f"the body took longer than {self._limits.body_s:g} s") from None
+            if message["type"] != "http.request":
+                return message
+            arrived = not message.get("more_body", False)
+            size = len(message.get("body", b""))
+            own, self._bytes = own + size, self._bytes + size
+            if own > self._limits.max_bytes:
+                raise RefusedError(413, TOO_LARGE.format(self._limits.max_bytes))
+            if self._bytes > BODIES * self._limits.max_bytes:
+                raise RefusedError(429, "too many large requests at a time; try again in 1 s")
+            return message
+
+        async def watched_send(message: Message) -> None:
+            nonlocal started
+            started = True
+            try:
+                async with asyncio.timeout(self._limits.send_s):
+                    await send(message)
+            except TimeoutError:
+                raise ClientDisconnect from None  # it does not read
+
+        try:
+            self._check_headers(scope)
+            await self._app(scope, bounded_receive, watched_send)
+        except ClientDisconnect:
+            return
+        except (RefusedError, asyncio.CancelledError) as error:
+            if started:
+                raise
+            refused = error if isinstance(error, RefusedError) else RefusedError(503, "the service is shutting down")
+            self._refused(refused.status)
+            await refusal(refused.status, str(refused))(scope, receive, send)
+        finally:
+            self._bytes -= own
+
+    def _check_headers(self, scope: MutableMapping[str, Any]) -> None:
+        headers = Headers(scope=scope)
+        local = (scope.get("server") or ("", 0))[1] is None  # a Unix socket has no name
+        if not local and self._limits.hosts is not None:
+            if _host(headers.get("host", "")) not in self._limits.hosts:
+                raise RefusedError(421, "the header Host names another server")
+            if "origin" in headers and _host(headers["origin"].partition("://")[2]) not in self._limits.hosts:
+                raise RefusedError(403, "the request comes from a page of another site")
+        if self._limits.token is not None and scope["path"] not in OPEN_PATHS:
+            given = headers.get("authorization", "")
+            if not hmac.compare_digest(given.encode(), f"Bearer {self._limits.token}".encode()):
+                raise RefusedError(401, "give the server's token: Authorization: Bearer TOKEN")
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > self._limits.max_bytes:
+            raise RefusedError(413, TOO_LARGE.format(self._limits.max_bytes))
+
+
+def refusal(
+    status: int, reason: str, retry_after: int | None = None, fault: Literal["request", "submission"] = "request"
+) -> JSONResponse:
+    """The connection stays open for a while, so that a client which still sends its body can read this."""
+    headers = {"Retry-After": str(retry_after or 1)} if status == 429 else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse({"error": reason, **({"fault": fault} if status == 422 else {})}, status, headers)
+
+
+def _host(value: str) -> str:
+    """Without the port."""
+    return value.rpartition(":")[0] if ":" in value.rpartition("]")[2] else value

@@ -1,0 +1,243 @@
+"""HTTP server of the reward service: its sockets, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import stat
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from slop_code.bridges.service.app import RewardService, service_app
+from slop_code.bridges.service.durable_jobs import DurableJobs
+from slop_code.bridges.service.nemo_gym import add_nemo_gym
+from slop_code.bridges.service.request_bounds import RequestLimits
+from slop_code.bridges.service.service_metrics import ServiceMetrics
+from slop_code.bridges.service.service_queue import ServiceQueue
+from slop_code.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from slop_code.bridges.service.server_inputs import QueueSettings
+    from slop_code.execution.cache import Cache
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+HOST_NAMES = frozenset({"127.0.0.1", "[::1]", "localhost"})
+"""Of a server that only this machine can reach, in the header Host."""
+
+BACKLOG = 1024
+OTHER_CONNECTIONS = 256
+"""Connections beyond those whose evaluations are queued."""
+
+MAX_HEADER_BYTES = 64 << 10
+HEADER_S = 10.0
+"""Seconds in which the first request of a connection has to begin, with its whole header."""
+
+KEEP_ALIVE_S = 30.0
+"""The same for every further one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    queue: QueueSettings
+    state: Path
+    """Folder of the durable jobs."""
+
+    host: str = "127.0.0.1"
+    port: int | None = 8080
+    """None: no TCP socket."""
+
+    unix_socket: Path | None = None
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    drain_s: float = 600.0
+    """Seconds for which SIGTERM lets requests end."""
+
+    keep_s: float = 24 * 3600.0
+    """Seconds for which results of durable jobs are kept."""
+
+    def __post_init__(self) -> None:
+        if self.port is not None and self.host not in LOOPBACK and self.limits.token is None:
+            raise UsageError(
+                f"--host {self.host}: other machines can reach it, so a token is needed: --token-file FILE"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStart:
+    addresses: list[str]
+    problems: int
+    resumed: int
+    """Durable jobs of an earlier server that it goes on with."""
+
+    damaged: int
+    """Durable jobs that cannot be read."""
+
+
+class _TimedConnection(H11Protocol):
+    """Closes a connection on which no request begins: uvicorn waits for the end of a header without a limit."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_request(HEADER_S)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._silence.cancel()
+        self._wait_for_request(KEEP_ALIVE_S)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._silence.cancel()
+        super().connection_lost(exc)
+
+    def _wait_for_request(self, seconds: float) -> None:
+        self._silence = self.loop.call_later(seconds, self._close_if_silent)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Without handlers of its own: they would raise the signal once more at the end."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def serve(settings: ServerSettings, cache: Cache, started: Callable[[ServerStart], None]) -> None:
+    """Serves until SIGTERM or SIGINT, which lets requests end; a second one cancels them.
+
+    `started` is called when it listens.
+    """
+    sockets = _sockets(settings)
+    try:
+        queue = await asyncio.to_thread(ServiceQueue, settings.queue, cache)
+        try:
+            durable = DurableJobs(settings.state, queue, settings.keep_s)
+            try:
+                resumed, damaged = await asyncio.to_thread(durable.resume)
+                problems = len(queue.inputs.problem_names())
+                started(ServerStart([_address(each) for each in sockets], problems, resumed, damaged))
+                await _serve_until_signal(
+                    settings, RewardService(queue, durable, ServiceMetrics(queue), settings.limits), sockets
+                )
+            finally:
+                durable.closing()
+        finally:
+            await asyncio.to_thread(queue.close)
+        durable.close()
+    finally:
+        for each in sockets:
+            each.close()
+        if settings.unix_socket is not None:
+            settings.unix_socket.unlink(missing_ok=True)
+
+
+async def _serve_until_signal(settings: ServerSettings, service: RewardService, sockets: list[socket.socket]) -> None:
+    app = service_app(service)
+    add_nemo_gym(app, service)
+    server = _Server(
+        uvicorn.Config(
+            app,
+            log_level="error",
+            http=_TimedConnection,
+            timeout_keep_alive=int(KEEP_ALIVE_S),
+            ws="none",
+            access_log=False,
+            lifespan="off",
+            backlog=BACKLOG,
+            limit_concurrency=settings.queue.max_jobs + OTHER_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            timeout_graceful_shutdown=int(settings.drain_s),
+            server_header=False,
+        )
+    )
+
+    def end() -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = service.draining = True
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, end)
+    try:
+        await server.serve(sockets)
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _sockets(settings: ServerSettings) -> list[socket.socket]:
+    """Open before anything else, so that an address that is taken is said at once."""
+    sockets: list[socket.socket] = []
+    try:
+        if settings.port is not None:
+            sockets.append(_tcp_socket(settings.host, settings.port))
+        if settings.unix_socket is not None:
+            sockets.append(_unix_socket(settings.unix_socket))
+    except OSError as error:
+        for each in sockets:
+            each.close()
+        where = settings.unix_socket if sockets or settings.port is None else f"{settings.host}:{settings.port}"
+        raise UsageError(
+            f"{where}: cannot listen: {error.strerror or error}; give another --port or --socket"
+        ) from error
+    if not sockets:
+        raise UsageError("nothing to listen on: give --port or --socket")
+    return sockets
+
+
+def _tcp_socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind((host, port))
+        made.listen(BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    """For this user alone. A socket that a killed server left is replaced, any other file is not."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
+            path.unlink()
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        made.bind(str(path))
+        made.listen(BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    finally:
+        os.umask(before)
+    return made
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        try:
+            client.connect(str(path))
+        except OSError:
+            return False
+    return True
+
+
+def _address(made: socket.socket) -> str:
+    name = made.getsockname()
+    if made.family == socket.AF_UNIX:
+        return f"unix:{name}"
+    return f"http://[{name[0]}]:{name[1]}" if ":" in name[0] else f"http://{name[0]}:{name[1]}"

@@ -1,0 +1,21 @@
+"""Specification of a checkpoint, for agents of other systems."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slop_code.errors import ConfigError
+
+if TYPE_CHECKING:
+    from slop_code.evaluation.config import ProblemConfig
+
+
+def specification(problem: ProblemConfig, checkpoint: str) -> str:
+    path = problem.path / f"{checkpoint}.md"
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: the specification cannot be read: {error}") from error
+    if not text:
+        raise ConfigError(f"{path}: empty; a task needs the specification of every checkpoint")
+    return text

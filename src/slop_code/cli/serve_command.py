@@ -1,0 +1,182 @@
+"""`slop-code serve`: a reward service over HTTP."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.cli.exit_codes import Exit
+from slop_code.cli.shared_options import (
+    add_executor,
+    add_json,
+    add_problems_dir,
+    add_retries,
+    add_workers,
+    whole_number,
+)
+from slop_code.errors import UsageError
+
+if TYPE_CHECKING:
+    from slop_code.bridges.service.server import ServerStart
+    from slop_code.cli.shared_options import Commands
+
+TOKEN_VARIABLE = "SCBENCH_SERVICE_TOKEN"
+MIN_TOKEN_LENGTH = 16
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="evaluate over HTTP: a reward service for trainers",
+        description="Serve evaluations over HTTP. Needs the extra 'serve': pip install 'slop-code[serve]'. "
+        "SIGTERM and Ctrl-C let accepted requests end; a second one cancels them.",
+        epilog="Exit status: 0 ended by a signal, 2 wrong use, 3 this machine cannot evaluate.",
+        examples=[
+            "slop-code serve --problems-dir problems",
+            "slop-code serve --host 0.0.0.0 --token-file token --problems-dir problems --allow /data/submissions",
+        ],
+    )
+    _add_address(parser)
+    _add_bounds(parser)
+    option = parser.add_argument
+    option(
+        "-e",
+        "--environment",
+        action="append",
+        default=[],
+        metavar="ENV",
+        help="an environment that requests may name, the first is the default; repeatable "
+        "(default: the problem's own, else local, and no other)",
+    )
+    option(
+        "--allow",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="DIR",
+        help="requests may name submissions by their paths below this folder; repeatable",
+    )
+    add_executor(parser)
+    option("--state", type=Path, metavar="DIR", help="folder of the durable jobs (default: service in the cache)")
+    add_json(parser, "print the addresses as JSON when it listens")
+    add_workers(parser)
+    add_retries(parser)
+    add_problems_dir(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--host", default="127.0.0.1", help="address to listen on; one that others can reach needs a token "
+           "(default: 127.0.0.1)")  # fmt: skip
+    option("--port", type=whole_number(0, 65535), default=8080, help="0: any that is free (default: 8080)")
+    option("--socket", type=Path, metavar="PATH", help="listen on this Unix socket, too, for this user alone")
+    option("--no-tcp", action="store_true", help="listen on the Unix socket alone")
+    option("--token-file", type=Path, metavar="FILE", help="file with the token that every request has to bring "
+           f"(default: ${TOKEN_VARIABLE}, else none)")  # fmt: skip
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    option = parser.add_argument
+    option("--queue", type=whole_number(1, 1_000_000), default=1000, metavar="N",
+           help="evaluations that wait or run; more are answered with status 429 (default: 1000)")  # fmt: skip
+    option("--max-request", type=_size, default=32 << 20, metavar="SIZE", help="largest body (default: 32M)")
+    option("--drain", type=whole_number(0, 86400), default=600, metavar="SECONDS",
+           help="time for accepted requests to end after SIGTERM (default: 600)")  # fmt: skip
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from slop_code.bridges.service import server
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in ("fastapi", "prometheus_client", "starlette", "uvicorn"):
+            raise
+        raise UsageError(f"no package {missing.name!r}: install it with pip install 'slop-code[serve]'") from None
+    from slop_code.bridges.service.request_bounds import RequestLimits
+    from slop_code.bridges.service.server_inputs import QueueSettings
+    from slop_code.execution.cache import Cache
+    from slop_code.runs.run_control import Retries
+
+    cache = Cache.default()
+    state = arguments.state or cache.root / "service"
+    queue = QueueSettings(
+        workers=arguments.num_workers,
+        executor=arguments.executor,
+        address=arguments.ray_address,
+        retries=Retries(times=arguments.retries),
+        environments=tuple(arguments.environment),
+        problems_dir=arguments.problems_dir and _folder("--problems-dir", arguments.problems_dir),
+        allowed=tuple(_folder("--allow", path) for path in arguments.allow),
+        hidden=(state.absolute(),),
+        max_jobs=arguments.queue,
+    )
+    settings = server.ServerSettings(
+        queue=queue,
+        state=state,
+        host=arguments.host,
+        port=None if arguments.no_tcp else arguments.port,
+        unix_socket=arguments.socket,
+        limits=RequestLimits(
+            max_bytes=arguments.max_request,
+            token=_token(arguments.token_file),
+            hosts=server.HOST_NAMES if arguments.host in server.LOOPBACK else None,
+        ),
+        drain_s=arguments.drain,
+    )
+    asyncio.run(server.serve(settings, cache, _print_json if arguments.json else _print_addresses))
+    return Exit.PASSED
+
+
+def _size(text: str) -> int:
+    from slop_code.execution.environment import parse_size
+
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected {error}") from None
+
+
+def _print_json(start: ServerStart) -> None:
+    print(json.dumps(asdict(start)), flush=True)
+
+
+def _print_addresses(start: ServerStart) -> None:
+    parts = [f"listening on {' and '.join(start.addresses)}"]
+    parts.append(
+        f"{start.problems} problems" if start.problems else "no problems: give their folder with --problems-dir"
+    )
+    if start.resumed:
+        parts.append(f"{start.resumed} durable jobs are resumed")
+    if start.damaged:
+        parts.append(f"{start.damaged} durable jobs cannot be read and were set aside, as *.damaged")
+    print(f"slop-code: {'; '.join(parts)}", file=sys.stderr, flush=True)
+
+
+def _folder(option: str, path: Path) -> Path:
+    if not path.is_dir():
+        raise UsageError(f"{option} {path}: no such folder")
+    return path
+
+
+def _token(file: Path | None) -> str | None:
+    """Not an option: other users of the machine can read command lines."""
+    if file is None:
+        token, source = os.environ.get(TOKEN_VARIABLE, ""), f"${TOKEN_VARIABLE}"
+        if not token:
+            return None
+    else:
+        try:
+            token, source = file.read_text().strip(), str(file)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"--token-file {file}: cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from error
+    if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
+        raise UsageError(f"{source}: expected a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters")
+    return token

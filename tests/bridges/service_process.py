@@ -1,0 +1,102 @@
+"""A reward service in a process of its own, with a client, and what it is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+LISTENING = re.compile(r"listening on ([^\s;]+)")
+RESUMED = re.compile(r"; (\d+) durable jobs are resumed")
+TIMEOUT = httpx.Timeout(120)
+
+ADDING_TESTS = """
+def test_it_adds(run):
+    assert run("1", "2").stdout == "3\\n"
+
+def test_it_refuses_words(run):
+    assert run("a", "b").returncode == 2
+"""
+GOOD = "import sys\ntry:\n    print(sum(map(int, sys.argv[1:])))\nexcept ValueError:\n    sys.exit(2)\n"
+HALF = "import sys\nprint(sum(map(int, sys.argv[1:])))\n"
+SLEEPING_TESTS = """
+import time
+
+def test_slow(run):
+    time.sleep(600)
+"""
+
+
+class ServiceProcess:
+    """Ended by `end`, or killed."""
+
+    def __init__(self, problems: Path, state: Path, *options: str, **variables: Any) -> None:
+        argv = [sys.executable, "-m", "slop_code", "serve", "--port", "0", "--problems-dir", str(problems)]
+        argv += ["--state", str(state), *options]
+        self.process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, **variables)
+        assert self.process.stderr is not None
+        self.lines: list[str] = []
+        match = None
+        while match is None:
+            line = self.process.stderr.readline()
+            assert line, f"it ended: {''.join(self.lines)}"
+            self.lines.append(line)
+            match = LISTENING.search(line)
+        self.url, resumed = match[1], RESUMED.search(self.lines[-1])
+        self.resumed = int(resumed[1]) if resumed else 0
+        self._reader = threading.Thread(target=self._read, daemon=True)  # a full pipe would stop it
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+    def client(self, **options: Any) -> httpx.Client:
+        return httpx.Client(base_url=self.url, trust_env=False, **{"timeout": TIMEOUT, **options})
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        status = self.process.wait(timeout=120)
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+        return status
+
+
+@contextlib.contextmanager
+def running_service(problems: Path, state: Path, *options: str, **variables: Any) -> Iterator[ServiceProcess]:
+    service = ServiceProcess(problems, state, *options, **variables)
+    try:
+        yield service
+    finally:
+        service.end(signal.SIGKILL)
+
+
+def request_for(program: str = GOOD, **fields: Any) -> dict[str, Any]:
+    return {"problem": "adding", "checkpoint": 1, "submission": {"files": {"main.py": program}}, **fields}
+
+
+def wait_until(holds: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + 100
+    while not (value := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
+def running(client: httpx.Client) -> int:
+    """Evaluations that run."""
+    return int(client.get("/ready").json()["running"])

@@ -1,0 +1,157 @@
+"""Servers of the reward service that start, end, are killed and are full."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+
+import httpx
+import pytest
+
+from slop_code.bridges.service.durable_jobs import MAX_RESULTS
+from tests.bridges.service_process import GOOD, HALF, request_for, running, running_service, wait_until
+from tests.conftest import write_files
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def test_a_killed_server_loses_no_durable_job(cache, need_bubblewrap, service_problems, tmp_path):
+    need_bubblewrap()
+    bodies = [request_for(f"{GOOD}#{time.time_ns()}\n", durable=True) for _ in range(6)]
+    with running_service(service_problems, tmp_path, "-j", "1") as first, first.client() as client:
+        jobs = [client.post("/evaluate", json=each).json()["id"] for each in bodies]
+        first.end(signal.SIGKILL)
+    with running_service(service_problems, tmp_path, "-j", "2") as second, second.client() as client:
+        assert second.resumed > 0
+        for job in jobs:
+            finished = wait_until(
+                lambda job=job: (made := client.get(f"/jobs/{job}").json())["state"] == "finished" and made
+            )
+            assert finished["result"]["reward"] == 1.0
+        assert second.end() == 0
+
+
+def test_a_finished_job_is_its_result_alone_and_too_many_results_are_refused(
+    cache, need_bubblewrap, service_problems, tmp_path
+):
+    need_bubblewrap()
+    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+        job = client.post("/evaluate", json=request_for(durable=True)).json()["id"]
+        wait_until(lambda: client.get(f"/jobs/{job}").json()["state"] == "finished")
+        wait_until(lambda: [path.name for path in tmp_path.glob("*.json")] == [f"{job}.result.json"])
+        assert made.end() == 0
+    for number in range(MAX_RESULTS):
+        (tmp_path / f"{number:032x}.result.json").write_text("{}")
+    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+        refused = client.post("/evaluate", json=request_for(durable=True))
+        assert refused.status_code == 429
+        assert "delete jobs that you fetched" in refused.json()["error"]
+        assert client.get(f"/jobs/{job}").json()["result"]["reward"] == 1.0
+
+
+def test_sigterm_lets_accepted_requests_end(cache, need_bubblewrap, service_problems, tmp_path):
+    need_bubblewrap()
+    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+        requests = [request_for(f"{HALF}#{time.time_ns()}{number}\n") for number in range(3)]
+        with client.stream("POST", "/evaluate/batch", json={"requests": requests}) as answer:
+            made.process.send_signal(signal.SIGTERM)
+            states = [json.loads(line)["state"] for line in answer.iter_lines()]
+        assert states == ["evaluated"] * 3
+        assert made.end() == 0
+
+
+def test_a_full_queue_says_when_to_try_again(cache, need_bubblewrap, service_problems, tmp_path):
+    need_bubblewrap()
+    with (
+        running_service(service_problems, tmp_path, "-j", "1", "--queue", "1", "--drain", "0") as made,
+        made.client() as client,
+    ):
+        assert client.post("/evaluate", json=request_for(problem="sleeping", durable=True)).status_code == 202
+        refused = client.post("/evaluate", json=request_for())
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+        assert client.get("/ready").status_code == 503
+
+
+def test_only_requests_with_the_token_are_answered(cache, service_problems, tmp_path):
+    (tmp_path / "token").write_text("0123456789abcdef-token\n")
+    options = ("--token-file", str(tmp_path / "token"), "--max-request", "1K")
+    with running_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
+        assert client.get("/health").status_code == 200
+        assert client.get("/problems").status_code == 401
+        assert client.get("/problems", headers={"authorization": "Bearer wrong"}).status_code == 401
+        right = {"authorization": "Bearer 0123456789abcdef-token"}
+        assert client.get("/problems", headers=right).status_code == 200
+        assert client.post("/evaluate", json=request_for("#" * 2000), headers=right).status_code == 413
+        chunks = (b"#" * 100 for _ in range(100))
+        assert client.post("/evaluate", content=chunks, headers=right).status_code == 413
+
+
+def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path):
+    path = tmp_path / "socket"
+    with running_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
+        assert path.stat().st_mode & 0o777 == 0o600
+        transport = httpx.HTTPTransport(uds=str(path))
+        with httpx.Client(transport=transport, base_url="http://slop-code") as client:
+            assert client.get("/health").status_code == 200
+        assert made.end() == 0
+    assert not path.exists()
+
+
+def test_a_request_that_joined_another_never_gets_the_result_of_other_inputs(
+    cache, need_bubblewrap, service_problems, tmp_path
+):
+    """The folder of the first one changes while both wait."""
+    need_bubblewrap()
+    wrong = f"{HALF}# {time.time_ns()}\n"
+    folder = write_files(tmp_path / "allowed/changing", {"main.py": wrong})
+    options = ("-j", "1", "--allow", str(tmp_path / "allowed"), "--retries", "0")
+    with running_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
+        sleeping = client.post("/evaluate", json=request_for(problem="sleeping", durable=True)).json()["id"]
+        wait_until(lambda: running(client) == 1)
+        jobs = [
+            client.post("/evaluate", json=request_for(durable=True) | {"submission": submission}).json()["id"]
+            for submission in ({"path": str(folder)}, {"files": {"main.py": wrong}})
+        ]
+        assert client.get("/ready").json()["waiting"] == 1, "the second joined the first"
+        (folder / "main.py").write_text(GOOD)
+        assert client.delete(f"/jobs/{sleeping}").status_code == 204
+        for job in jobs:
+            result = wait_until(lambda job=job: client.get(f"/jobs/{job}").json().get("result"))
+            assert (result["state"], result["reward"]) == ("infrastructure_failure", None)
+            assert "changed while the request waited" in result["reason"]
+        assert client.post("/evaluate", json=request_for(wrong)).json()["reward"] == 0.0
+
+
+def test_damaged_durable_jobs_stop_no_server(cache, need_bubblewrap, service_problems, tmp_path):
+    need_bubblewrap()
+    names = {name: name * 32 for name in "abc"}
+    write_files(tmp_path, {
+        f"{names['a']}.request.json": '{"problem": "addi',
+        f"{names['b']}.request.json": json.dumps(request_for()),
+        f"{names['b']}.result.json": "{",
+        f"{names['c']}.request.json": json.dumps(request_for(problem="gone")),
+        "other.request.json": json.dumps(request_for()),
+    })  # fmt: skip
+    with running_service(service_problems, tmp_path) as made, made.client() as client:
+        assert "1 durable jobs cannot be read" in made.lines[0]
+        assert client.get(f"/jobs/{names['a']}").status_code == 404
+        assert client.get(f"/jobs/{names['b']}").status_code == 503
+        assert client.delete(f"/jobs/{names['b']}").status_code == 204
+        assert client.get(f"/jobs/{names['c']}").json()["result"]["state"] == "infrastructure_failure"
+        assert made.end() == 0
+    assert (tmp_path / f"{names['a']}.damaged").exists()
+
+
+def test_a_result_that_cannot_be_written_is_not_lost(cache, need_bubblewrap, service_problems, tmp_path):
+    need_bubblewrap()
+    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+        program = f"{GOOD}# {time.time_ns()}\n"
+        job = client.post("/evaluate", json=request_for(program, durable=True)).json()["id"]
+        blocked = tmp_path / f"{job}.result.json"
+        blocked.mkdir()  # a file cannot replace it
+        finished = wait_until(lambda: (made := client.get(f"/jobs/{job}").json()).get("state") == "finished" and made)
+        blocked.rmdir()
+        assert client.get(f"/jobs/{job}").json() == finished
+        assert blocked.is_file()

@@ -1,0 +1,30 @@
+"""Mistakes in the options of `slop-code serve`, before anything listens."""
+
+from __future__ import annotations
+
+import pytest
+
+from slop_code.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--host", "0.0.0.0"], "a token is needed"),
+        (["--allow", "/missing"], "--allow /missing: no such folder"),
+        (["--problems-dir", "/missing"], "--problems-dir /missing: no such folder"),
+        (["--token-file", "/missing"], "cannot be read"),
+        (["--no-tcp"], "nothing to listen on"),
+        (["--max-request", "0"], "expected a size"),
+    ],
+)
+def test_a_wrong_option_is_named(options, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(tmp_path))
+    assert run(["serve", "--state", str(tmp_path / "state"), *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_short_token_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("SCBENCH_SERVICE_TOKEN", "secret")
+    assert run(["serve", "--state", str(tmp_path / "state")]) == 2
+    assert "at least 16" in capsys.readouterr().err

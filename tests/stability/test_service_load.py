@@ -1,0 +1,16 @@
+"""A reward service under load whose processes are killed, and which is killed itself, loses nothing."""
+
+import pytest
+
+from tests.stability.service_load import campaign
+
+
+@pytest.mark.proof
+@pytest.mark.e2e
+def test_every_answer_is_right_or_none_and_every_durable_job_ends(need_bubblewrap, cache, monkeypatch):
+    need_bubblewrap()
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+    load = campaign(30, 1, lambda _: None)
+    assert load.faults == []
+    assert load.answers["verdict"]
+    assert load.killed["server"]
