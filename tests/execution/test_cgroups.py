@@ -9,7 +9,14 @@ import time
 
 import pytest
 
-from slop_code.execution.bubblewrap.cgroups import PREFIX, ROOT, can_limit_cpus, control_groups, cpu_limit
+from slop_code.execution.bubblewrap.cgroups import (
+    PREFIX,
+    ROOT,
+    can_limit_cpus,
+    control_groups,
+    cpu_limit,
+    out_of_memory,
+)
 from slop_code.execution.bubblewrap.delegation import DELEGATED, LEAF, delegated_group
 
 pytestmark = pytest.mark.e2e
@@ -159,3 +166,20 @@ def test_the_systemd_of_a_user_is_asked_for_groups_that_it_does_not_mark(tree, a
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert delegated_group(root, f"0::/user.slice/{group.name}\n") == (group if answer == "yes" else None)
+
+
+@pytest.mark.parametrize(
+    ("files", "answer"),
+    [
+        ({"memory.events": "low 0\nhigh 0\nmax 9\noom 1\noom_kill 1\n"}, True),
+        ({"memory.events": "low 0\nhigh 0\nmax 0\noom 0\noom_kill 1\n"}, False),
+        ({"memory.events": "low 0\nhigh 0\nmax 9\noom 1\noom_kill 0\n"}, False),
+        ({"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "memory.failcnt": "12\n"}, True),
+        ({"memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", "memory.failcnt": "0\n"}, False),
+        ({}, False),
+    ],
+)
+def test_a_kill_counts_only_if_the_group_was_at_its_own_limit(tmp_path, files, answer):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    assert out_of_memory([tmp_path]) is answer

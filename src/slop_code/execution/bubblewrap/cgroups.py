@@ -11,6 +11,7 @@ import fcntl
 import itertools
 import logging
 import os
+import re
 import secrets
 import time
 from pathlib import Path
@@ -193,14 +194,30 @@ def _log_events(groups: list[Path]) -> None:
 
 
 def out_of_memory(groups: list[Path]) -> bool:
-    return any(line.startswith(OOM_KILL) for _, line in _events(groups))
+    """The kernel ended a process of a group that had reached its own limit.
+
+    It also counts the processes that it ended because the machine, or a group above, had no memory left.
+    """
+    return any(line.startswith(OOM_KILL) and _reached_limit(group) for group in groups for _, line in _events([group]))
+
+
+def _reached_limit(group: Path) -> bool:
+    counts = [*_lines(group / "memory.events"), *(f"oom {count}" for count in _lines(group / "memory.failcnt"))]
+    return any(re.fullmatch(r"oom [1-9]\d*", count) for count in counts)
 
 
 def _events(groups: list[Path]) -> Iterator[tuple[str, str]]:
     for group, (file, event) in itertools.product(groups, EVENTS):
-        with contextlib.suppress(OSError):
-            lines = (group / file).read_text().splitlines()
-            yield from ((file, line) for line in lines if line.startswith(f"{event} ") and not line.endswith(" 0"))
+        lines = _lines(group / file)
+        yield from ((file, line) for line in lines if line.startswith(f"{event} ") and not line.endswith(" 0"))
+
+
+def _lines(file: Path) -> list[str]:
+    """Each version of control groups has files that the other one lacks."""
+    try:
+        return file.read_text().splitlines()
+    except OSError:
+        return []
 
 
 def _end(groups: list[Path]) -> None:
