@@ -10,7 +10,7 @@ import urllib.error
 import pytest
 
 from slop_code.evaluation.judge.usage import HEAD, PROCESSORS, UsageMeter, timeout_of
-from slop_code.evaluation.reports.raw_test import MAX_DURATION
+from slop_code.evaluation.reports.raw_test import MAX_REPORTED_DURATION
 from slop_code.evaluation.usage.resources import parse_resources
 from slop_code.pytest_plugin.submission_calls import fail_call
 
@@ -35,7 +35,7 @@ def expired(limit):
         (urllib.error.URLError(TimeoutError("timed out")), ("call", 12)),
         (pytest.fail.Exception("Timeout (>2.5s) from pytest-timeout."), ("test", 2.5)),
         (pytest.fail.Exception("Timeout (>1.2.3s)"), None),
-        (pytest.fail.Exception(f"Timeout (>{10**20}s)"), ("test", MAX_DURATION)),
+        (pytest.fail.Exception(f"Timeout (>{10**20}s)"), ("test", MAX_REPORTED_DURATION)),
         (pytest.fail.Exception("another failure"), None),
         (AssertionError(), None),
         pytest.param(expired(-0.1), ("call", 12), id="the rest of its time was over"),

@@ -7,8 +7,14 @@ from contextvars import ContextVar
 
 import pytest
 
-from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, check_cancelled
-from slop_code.execution.concurrency import run_concurrently, start_thread
+from slop_code.execution.cancellation import (
+    CancelToken,
+    EvaluationCancelledError,
+    cancel_scope,
+    check_cancelled,
+    wait_for,
+)
+from slop_code.execution.concurrency import run_cancellable, run_concurrently, start_thread
 
 
 def test_values_come_back_in_order():
@@ -58,4 +64,58 @@ def test_cancellation_reaches_threads():
         start_thread(check_cancelled)()
     with cancel_scope(token), pytest.raises(EvaluationCancelledError):
         run_concurrently(check_cancelled, check_cancelled)
+    token.close()
+
+
+def test_concurrent_actions_give_their_values_in_order():
+    both = threading.Barrier(2)
+    assert run_cancellable([lambda: (both.wait(20), 1)[1], lambda: (both.wait(20), 2)[1]]) == [1, 2]
+
+
+@pytest.fixture
+def waits():
+    """Waits until it is stopped, which is noted in `ended`."""
+
+    def wait():
+        try:
+            wait_for(None, 20)
+        except EvaluationCancelledError:
+            wait.ended.append("stopped")
+            raise
+
+    wait.ended = []
+    return wait
+
+
+def test_an_error_cancels_the_others(waits):
+    def breaks():
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_cancellable([breaks, waits])
+    assert waits.ended == ["stopped"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, EvaluationCancelledError])
+def test_an_interrupt_of_the_wait_cancels_all(waits, interrupt, monkeypatch):
+    def broken_off(_descriptor, _seconds):
+        raise interrupt
+
+    monkeypatch.setattr("slop_code.execution.concurrency.wait_for", broken_off)
+    with pytest.raises(interrupt):
+        run_cancellable([waits, waits])
+    assert waits.ended == ["stopped"] * 2
+
+
+def test_a_cancellation_from_outside_reaches_all(waits):
+    token = CancelToken()
+    both = threading.Barrier(2, action=token.cancel)
+
+    def action():
+        both.wait(20)
+        waits()
+
+    with cancel_scope(token), pytest.raises(EvaluationCancelledError):
+        run_cancellable([action, action])
+    assert waits.ended == ["stopped"] * 2
     token.close()

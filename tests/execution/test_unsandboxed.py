@@ -21,7 +21,7 @@ def test_only_regular_files_are_taken(tmp_path):
 
 
 def test_a_file_without_an_end_is_not_copied_as_a_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr(unsandboxed, "MAX_REPORTS_SIZE", 3 * unsandboxed.CHUNK + 5)
+    monkeypatch.setattr(unsandboxed, "MAX_COPIED_REPORTS", 3 * unsandboxed.CHUNK + 5)
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()
     target.mkdir()

@@ -29,12 +29,8 @@ INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
 OWN_PACKAGES = "slop_code_own_packages"
 FIXTURES = "slop_code_fixtures"
-DATA_FOLDERS = "slop_code_data_folders"
-HANDOVER = "slop_code_handover"
-USAGE = "slop_code_usage"
-FOLDER_ACCESS = "slop_code_folder_access"
-PROCESS_EXIT = "slop_code_process_exit"
-"""These five are loaded by the judge's plugin."""
+PLUGIN_MODULES = ("handover", "usage", "folder_access", "data_folders", "process_exit")
+"""Modules that the judge's plugin imports."""
 
 IMPORTED_TEMPLATE = "slop_code_imported_template"
 TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_template", "import_probes",
@@ -46,10 +42,9 @@ TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_
 def judge_sources() -> Mapping[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    modules = {PLUGIN: "plugin.py", HANDOVER: "handover.py", USAGE: "usage.py", WATCH: "watch.py"}
-    modules |= {OWN_PACKAGES: "own_packages.py", FOLDER_ACCESS: "folder_access.py", DATA_FOLDERS: "data_folders.py"}
-    modules |= {PROCESS_EXIT: "process_exit.py", IMPORTED_TEMPLATE: "imported_template.py"}
-    modules |= {f"slop_code_{name}": f"{name}.py" for name in TEMPLATE_MODULES}
+    modules = {PLUGIN: "plugin.py", WATCH: "watch.py", OWN_PACKAGES: "own_packages.py"}
+    modules[IMPORTED_TEMPLATE] = "imported_template.py"
+    modules |= {f"slop_code_{name}": f"{name}.py" for name in (*PLUGIN_MODULES, *TEMPLATE_MODULES)}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}
     return plugins | {f"{FIXTURES}/{file.name}": file for file in sorted(fixtures.glob("*.py"))}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, get_args
 
 from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, is_busy
@@ -12,7 +11,7 @@ from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
 from slop_code.evaluation.roster import Roster, RosterEntry
-from slop_code.evaluation.selection import checkpoint_of
+from slop_code.evaluation.selection import home_of
 from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ class GradingRules:
 
     def home(self, nodeid: str) -> str:
         """The checkpoint that a test belongs to, by the name of its file."""
-        file = PurePosixPath(nodeid.partition("::")[0])
-        return checkpoint_of(file.name, self.checkpoints) or file.stem.removeprefix("test_")
+        return home_of(nodeid.partition("::")[0], self.checkpoints)
 
     def group_of_entry(self, entry: RosterEntry) -> GroupType:
         return self.group(self.home(entry.nodeid), entry.markers)

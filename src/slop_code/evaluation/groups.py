@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_texts, wrong_argument
 from slop_code._suggestions import did_you_mean
 from slop_code.errors import UsageError
-from slop_code.evaluation.selection import checkpoint_of
+from slop_code.evaluation.selection import home_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,9 +75,9 @@ def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: An
         raise UsageError("a CTRF test without filePath has no group: its file says which checkpoint it belongs to")
     current = _checked_checkpoint("checkpoint_name", checkpoint_name, ordered)
     names = [] if tags is None else check_texts("tags", tags, "a list of marker names")
-    file = PurePosixPath(path)
-    home = checkpoint_of(file.name, ordered) or file.stem.removeprefix("test_")
-    return group_for(home, [name.partition("::")[0] for name in names], current, _groups_of_markers(custom))
+    return group_for(
+        home_of(path, ordered), [name.partition("::")[0] for name in names], current, _groups_of_markers(custom)
+    )
 
 
 def _checked_checkpoint(name: str, value: object, ordered: Sequence[str]) -> str:

@@ -31,8 +31,7 @@ from slop_code.evaluation.staging import (
 )
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.evaluation.warm_judge import warm_judge
-from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
-from slop_code.execution.concurrency import start_thread
+from slop_code.execution.concurrency import run_cancellable
 from slop_code.execution.environment import TimeoutsSpec
 from slop_code.execution.processor_share import processor_share
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
@@ -96,7 +95,7 @@ def run_pairs(settings: PytestSettings, sessions: Sequence[Session], roster: Ros
         own = roster.of_pair(pair)
         reader = progress.reader(entry.nodeid for entry in own.entries) if progress else None
         actions.append(functools.partial(_run_pair, settings, session, own, pair, reader))
-    return run_concurrently(actions) if len(actions) > 1 else [actions[0]()]
+    return run_cancellable(actions) if len(actions) > 1 else [actions[0]()]
 
 
 def _run_pair(
@@ -217,35 +216,3 @@ def keep_setup_failure(output: Path | None, roster: Roster, reason: str) -> tupl
         write_atomic(output / REPORTS_DIR / EXIT, evidence.exit.model_dump_json() + "\n")
         write_atomic(output / REPORTS_DIR / ROSTER, single.to_json())
     return single, [evidence]
-
-
-def run_concurrently(actions: Sequence[Callable[[], Value]]) -> list[Value]:
-    """Runs the actions in threads; returns their values in order. An error or a cancellation cancels all actions."""
-    token, ends = CancelToken(), [CancelToken() for _ in actions]
-
-    def work(action: Callable[[], Value], end: CancelToken) -> Value:
-        try:
-            return action()
-        finally:
-            end.cancel()
-
-    values: list[Callable[[], Value]] = []
-    try:
-        with cancel_scope(token):
-            for action, end in zip(actions, ends, strict=True):
-                values.append(start_thread(work, action, end))
-        results = []
-        for end, value in zip(ends, values, strict=True):
-            while not end.is_cancelled():
-                wait_for(end.fileno(), float("inf"))
-            results.append(value())
-        return results
-    except BaseException:
-        token.cancel()
-        for value in values:
-            with contextlib.suppress(BaseException):
-                value()
-        raise
-    finally:
-        for opened in (token, *ends):
-            opened.close()

@@ -31,6 +31,12 @@ def is_test_file(file_name: str) -> bool:
     return file_name.startswith("test_") and file_name.endswith(".py")
 
 
+def home_of(path: str, names: Iterable[str]) -> str:
+    """The checkpoint that the tests of a file belong to; for a file of no checkpoint, a name that none of them has."""
+    file = PurePosixPath(path)
+    return checkpoint_of(file.name, names) or file.stem.removeprefix("test_")
+
+
 def checkpoint_of(file_name: str, names: Iterable[str]) -> str | None:
     """The longest matching name, so that `test_a_b.py` belongs to `a_b` rather than to `a`."""
     return _checkpoint_of(file_name, tuple(names))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 Value = TypeVar("Value")
 
@@ -41,6 +44,38 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
     """Every action runs to its end; then the first error is raised."""
     with ThreadPoolExecutor(len(actions)) as pool:
         return [future.result() for future in [pool.submit(copy_context().run, action) for action in actions]]
+
+
+def run_cancellable(actions: Sequence[Callable[[], Value]]) -> list[Value]:
+    """Runs the actions in threads; returns their values in order. An error or a cancellation cancels all actions."""
+    token, ends = CancelToken(), [CancelToken() for _ in actions]
+
+    def work(action: Callable[[], Value], end: CancelToken) -> Value:
+        try:
+            return action()
+        finally:
+            end.cancel()
+
+    values: list[Callable[[], Value]] = []
+    try:
+        with cancel_scope(token):
+            for action, end in zip(actions, ends, strict=True):
+                values.append(start_thread(work, action, end))
+        results = []
+        for end, value in zip(ends, values, strict=True):
+            while not end.is_cancelled():
+                wait_for(end.fileno(), float("inf"))
+            results.append(value())
+        return results
+    except BaseException:
+        token.cancel()
+        for value in values:
+            with contextlib.suppress(BaseException):
+                value()
+        raise
+    finally:
+        for opened in (token, *ends):
+            opened.close()
 
 
 def available_cpus() -> int:

@@ -19,7 +19,7 @@ from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
-from slop_code.execution.submission import RESERVED, TreeLimitError, walk_tree
+from slop_code.execution.submission import CHUNK, MAX_COPIED_PATH, RESERVED, TreeLimitError, walk_tree
 from slop_code.execution.templates import DESCRIPTOR_VARIABLE, JudgeTemplate
 from slop_code.execution.uv import uv_paths
 
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
     from slop_code.execution.sandbox import JudgeRequest, TemplateSpec
 
 COPY_S = 600
-CHUNK = 1 << 20
-MAX_REPORTS_SIZE = 1 << 29
+MAX_COPIED_REPORTS = 1 << 29
 """More than any reader of the reports takes."""
-MAX_PATH_BYTES = 3000
-"""Of a path in the submission; with the folder that it is in, the system takes 4096."""
 
 
 class Unsandboxed(HostSandbox):
@@ -135,11 +132,11 @@ class UnsandboxedSetupBox(HostSetupBox):
 def take_reports(source: Path, target: Path) -> None:
     """Copy regular files only: the submission may have put links, pipes and folders there, and files of any size.
 
-    What is beyond `MAX_REPORTS_SIZE` is left out, which is no verdict then.
+    What is beyond `MAX_COPIED_REPORTS` is left out, which is no verdict then.
     """
     if source.is_symlink() or not source.is_dir():
         return
-    left = MAX_REPORTS_SIZE
+    left = MAX_COPIED_REPORTS
     for path in source.iterdir():
         if path.is_file() and not path.is_symlink() and path.name != LOG:
             with open_regular(path) as stream, (target / path.name).open("wb") as copy:
@@ -159,8 +156,8 @@ def _check_paths(source: Path) -> None:
         longest = max((len(entry.path) for entry in walk_tree(source, RESERVED)), default=0)
     except TreeLimitError as error:
         raise SubmissionSetupError(error.fact) from error
-    if longest > MAX_PATH_BYTES:
-        limit = f"a path of more than {MAX_PATH_BYTES} bytes"
+    if longest > MAX_COPIED_PATH:
+        limit = f"a path of more than {MAX_COPIED_PATH} bytes"
         raise SubmissionSetupError(f"the tree has {limit}, and without a sandbox it is copied")
 
 

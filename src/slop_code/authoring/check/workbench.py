@@ -16,9 +16,8 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.pytest_runner import PytestRunner
-from slop_code.evaluation.run_tests import run_concurrently
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.concurrency import available_cpus, run_cancellable
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class Workbench:
         if requests:
             done()
 
-        return run_concurrently([action(request) for request in requests]) if requests else []
+        return run_cancellable([action(request) for request in requests]) if requests else []
 
     def _runner(self, request: EvaluationRequest) -> PytestRunner:
         if not os.path.isdir(request.submission):

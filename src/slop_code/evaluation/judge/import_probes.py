@@ -40,9 +40,9 @@ IDENTITIES = ("getpid", "getppid", "getpgid", "getpgrp", "getsid", "getuid", "ge
 MACHINE = ("getloadavg", "times", "sched_getaffinity", "get_terminal_size")
 ATTRIBUTES = ("umask", "nice", "setpriority", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "setsid",
               "setpgid", "setpgrp", "register_at_fork")  # fmt: skip
-SIGNALS = ("pthread_sigmask", "set_wakeup_fd")
 """The boxes of an evaluation would inherit them, and the submission with them; what is registered for a fork would run
 in processes that have more rights than a judge."""
+SIGNALS = ("pthread_sigmask", "set_wakeup_fd")
 THREADS = ("start_new_thread", "start_joinable_thread")
 STATS = ("stat", "lstat", "access", "readlink", "statvfs")
 READS = ("open", "os.listdir", "os.scandir", "os.getxattr", "os.listxattr")
@@ -101,10 +101,7 @@ class Probes:
         self.functions |= _functions(os, IDENTITIES, "read an id of the process or the user")
         self.functions |= _functions(os, MACHINE, "read the state of the machine")
         self.functions |= _functions(_thread, ("get_native_id",), "read an id of the process or the user")
-        for module, names in (
-            (os, ATTRIBUTES),
-            (importlib.import_module("_signal"), ("pthread_sigmask", "set_wakeup_fd")),
-        ):
+        for module, names in ((os, ATTRIBUTES), (importlib.import_module("_signal"), SIGNALS)):
             self.functions |= _functions(module, names, "changed an attribute of the process")
         self.functions |= _functions(resource, ("getrlimit", "getrusage"), "read limits or usage of the process")
         self.functions |= _functions(_thread, THREADS, "started a thread")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Status = Literal["passed", "failed", "skipped", "error"]
 
-MAX_DURATION = 1e11
+MAX_REPORTED_DURATION = 1e11
 """Upper bound of a duration in a report, in any unit."""
 
 NAME_LIMIT = 300
@@ -114,7 +114,7 @@ def optional_text(parent: dict[str, Any], key: str) -> str | None:
 
 
 def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
-    """Zero for a duration that is missing, negative or above MAX_DURATION."""
+    """Zero for a duration that is missing, negative or above MAX_REPORTED_DURATION."""
     value = parent.get(key, 0)
     if value is None:
         return 0.0
@@ -124,7 +124,7 @@ def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
         seconds = float(value)
     except OverflowError:
         return 0.0
-    return seconds if 0 < seconds <= MAX_DURATION else 0.0
+    return seconds if 0 < seconds <= MAX_REPORTED_DURATION else 0.0
 
 
 def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from slop_code.evaluation.reports.raw_test import MAX_DURATION, ReportError, escape_control
+from slop_code.evaluation.reports.raw_test import MAX_REPORTED_DURATION, ReportError, escape_control
 
 CALL_LIMIT = 1024
 MAX_STRUCK = 16
@@ -14,7 +14,7 @@ MAX_STRUCK = 16
 LimitKind = Literal["memory", "processes", "disk", "output", "out_of_memory"]
 """`out_of_memory` is the kernel's out-of-memory killer."""
 
-Seconds = Annotated[float, Field(ge=0, le=MAX_DURATION)]
+Seconds = Annotated[float, Field(ge=0, le=MAX_REPORTED_DURATION)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import TooLargeError, read_bounded
@@ -12,7 +11,7 @@ from slop_code.evaluation.evidence import REPORT_LIMIT
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
 from slop_code.evaluation.reports.json_report import parse_json_document
 from slop_code.evaluation.reports.raw_test import RawTest, ReportError, load_object
-from slop_code.evaluation.selection import checkpoint_of
+from slop_code.evaluation.selection import home_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,9 +34,7 @@ class ReportedTests:
         self._tests: dict[tuple[str, str], dict[Status, deque[RawTest]]] = {}
         for test in tests:
             path, _, name = test.nodeid.partition("::")
-            file = PurePosixPath(path)
-            home = checkpoint_of(file.name, checkpoints) or file.stem.removeprefix("test_")
-            self._tests.setdefault((home, name), {}).setdefault(test.status, deque()).append(test)
+            self._tests.setdefault((home_of(path, checkpoints), name), {}).setdefault(test.status, deque()).append(test)
 
     def take(self, home: str, name: str, status: Status) -> RawTest | None:
         """Of several files of a checkpoint with the same id, one with this status if there is any."""
