@@ -81,7 +81,9 @@ def test_each_commented_key_loads_when_it_is_uncommented(kind, tmp_path):
     folder = write_problem(Blueprint("tally", kind), tmp_path)
     config = (folder / "config.yaml").read_text(encoding="utf-8")
     plain = load_config(config, folder)
-    for line in commented_keys(config):
+    keys = commented_keys(config)
+    assert keys
+    for line in keys:
         indent, key = COMMENTED_KEY.match(line).groups()
         loaded = load_config(uncommented(config, line), folder)
         with_key, without_key = (one.checkpoint(2) if indent else one for one in (loaded, plain))

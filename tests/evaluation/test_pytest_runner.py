@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import InfrastructureError, SubmissionError
-from slop_code.evaluation.infrastructure import submission_change
+from slop_code.evaluation.input_checks import submission_change
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import SubmissionTree
 

@@ -22,7 +22,7 @@ from slop_code.evaluation.evaluation_state import EvaluationState
 from slop_code.evaluation.evidence import REPORT_LIMIT, Evidence
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
-from slop_code.evaluation.infrastructure import submission_change, tree_after_tests
+from slop_code.evaluation.input_checks import submission_change, tree_after_tests
 from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import digest_of
 from slop_code._version import __version__
 from slop_code.evaluation.command import imported_template_command
-from slop_code.evaluation.infrastructure import check_cache_entries
+from slop_code.evaluation.input_checks import check_cache_entries
 from slop_code.evaluation.judge.fork_server import OWN_SETTINGS
 from slop_code.evaluation.staging import SETTINGS_VARIABLE, judge_digests
 from slop_code.execution.sandbox import PATH, TemplateSpec, WarmJudge

@@ -21,7 +21,6 @@ ROOT = "sources"
 """Name of the folder with the copies, which is the package of what lies beside `__init__.py` at the top."""
 
 MAX_FOLDER_LENGTH = 120
-MAX_PATH_LENGTH = 200
 """Bytes; scb-check passes all paths to ast-grep in one command."""
 
 _PLAIN_NAME = re.compile(r"(?!_[0-9a-f]{24}$)[A-Za-z0-9_][A-Za-z0-9_+-]{0,59}")

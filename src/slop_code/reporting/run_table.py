@@ -26,6 +26,7 @@ from slop_code.reporting.text import (
     rates_text,
 )
 from slop_code.reporting.word_meanings import chances_meaning, rates_meaning
+from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ SHOWN_CHECKPOINTS = 30
 SHOWN_RUNS = 30
 SHOWN_REASONS = 10
 SHOWN_LABELS = 3
-SUMMARY = "summary.json"
-LINES = "checkpoint_results.jsonl"
 NO_VERDICT_STYLE = "bold magenta"
 
 
@@ -164,7 +163,7 @@ def closing(
     explain: bool,
 ) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last. `explain`: with the meanings of the words."""
-    yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY}")
+    yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY_FILE}")
     kept = {item.label: item.reason for item in summary.not_looked_at_again}
     issues = [(issue.label, issue.reason) for issue in summary.issues if issue.label not in kept]
     yield from _reasons("issue", issues, "yellow")
@@ -207,11 +206,11 @@ def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(warnings) > SHOWN_REASONS:
-        yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {LINES}", "dim"
+        yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {LINES_FILE}", "dim"
 
 
 def _reasons(
-    word: str, reasons: Sequence[tuple[str, str]], style: str, rest: str = f": see {SUMMARY}"
+    word: str, reasons: Sequence[tuple[str, str]], style: str, rest: str = f": see {SUMMARY_FILE}"
 ) -> Iterator[StyledLine]:
     """A reason that several have is said once, with the first of their labels; an empty one is only counted.
 
