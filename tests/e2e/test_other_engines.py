@@ -63,11 +63,13 @@ def test_verdicts_are_those_of_docker(engine, evaluate):
     assert set(expected[0].values()) == {"passed"} != set(expected[1].values())
 
 
-def test_the_result_says_whether_the_engine_enforced_the_limits(engine):
-    enforced = engine["isolation"]["control_groups"]
-    assert enforced is (engine["name"] == "podman") or CGROUPS == 2
-    assert ("cpus" in engine["isolation"]["limits"]) is enforced
-    assert ("warning" in engine["isolation"]) is not enforced
+def test_the_result_says_which_limits_the_engine_enforced(engine):
+    """On control groups of version 2 it depends on what systemd delegates to users: often not the processors."""
+    isolation = engine["isolation"]
+    enforced = isolation["control_groups"], "cpus" in isolation["limits"]
+    if CGROUPS == 1 or engine["name"] == "podman":
+        assert enforced == (engine["name"] == "podman",) * 2
+    assert ("warning" in isolation) is not all(enforced)
 
 
 def test_no_container_is_left_in_the_engine_and_no_volume_but_those_of_the_cache(engine):
