@@ -33,6 +33,8 @@ PACKAGES = {"dockerd": "docker.io", "docker": "docker-cli", "iptables": "iptable
 RUNSC_ARGUMENTS = ["--platform=ptrace", "--network=host"]
 """ptrace works on every machine. The network is that of the container, whose loopback judge and subject share."""
 
+APT_FOLDER = "/var/lib/dpkg"
+APT_LOCK_S = 600
 APPARMOR = Path("/sys/module/apparmor/parameters/enabled")
 SIOCSIFFLAGS, SIOCBRADDBR, SIOCBRDELBR = 0x8914, 0x89A0, 0x89A1
 PR_SET_PDEATHSIG, MNT_DETACH = 1, 2
@@ -211,9 +213,25 @@ def install(tool: str, packages: str, environment: Environment) -> None:
         return
     if os.geteuid() or not shutil.which("apt-get", path=environment["PATH"]):
         raise UnavailableError(f"no {tool} here, and it takes root and apt-get to install it (Debian's {packages})")
-    note(f"installing {packages}")
-    call(["apt-get", "-qq", "update"], environment)
-    call(["apt-get", "-qq", "install", "-y", "--no-install-recommends", *packages.split()], environment)
+    with apt_lock():
+        if shutil.which(tool, path=environment["PATH"]):
+            return
+        note(f"installing {packages}")
+        call(["apt-get", "-qq", "update"], environment)
+        options = ["-y", "--no-install-recommends", "-o", f"DPkg::Lock::Timeout={APT_LOCK_S}"]
+        call(["apt-get", "-qq", "install", *options, *packages.split()], environment)
+
+
+@contextlib.contextmanager
+def apt_lock() -> Iterator[None]:
+    """Tests that run side by side install one after the other: `apt-get` waits for another one only if told to, and
+    for its update of package lists not even then."""
+    folder = os.open(APT_FOLDER, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 def why_silent(environment: Environment) -> str | None:

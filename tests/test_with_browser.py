@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.private_daemon import APT_FOLDER, apt_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,15 +41,25 @@ def tool(tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 @pytest.fixture
-def outcome(tmp_path: Path) -> Callable[..., tuple[int, str, str]]:
+def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     """Only the test's own tools are there."""
 
-    def run(command: list[str], user: int = 1000, **variables: str) -> tuple[int, str, str]:
+    def run(command: list[str], user: int = 1000, **variables: str) -> subprocess.Popen[str]:
         argv = [sys.executable, "-c", AS_USER, str(HERE), str(user), *command]
-        done = subprocess.run(argv, env={"PATH": str(tmp_path), **variables}, capture_output=True, text=True)
-        return done.returncode, done.stdout.strip(), done.stderr.strip()
+        environment = {"PATH": str(tmp_path), **variables}
+        return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     return run
+
+
+def outcome_of(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    printed, said = process.communicate()
+    return process.returncode, printed.strip(), said.strip()
+
+
+@pytest.fixture
+def outcome(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., tuple[int, str, str]]:
+    return lambda command, user=1000, **variables: outcome_of(start(command, user, **variables))
 
 
 def test_an_installed_browser_is_used_without_a_message(tool, outcome):
@@ -60,7 +73,22 @@ def test_root_installs_debians_browser(tool, outcome, tmp_path):
     assert outcome(SHOW, user=0, CI="true") == (7, printed, "· installing chromium libatomic1")
     assert outcome(SHOW, user=0, CI="true") == (7, printed, "")
     asked = (tmp_path / "apt.log").read_text().splitlines()
-    assert asked == ["-qq update", "-qq install -y --no-install-recommends chromium libatomic1"]
+    assert asked == [
+        "-qq update",
+        "-qq install -y --no-install-recommends -o DPkg::Lock::Timeout=600 chromium libatomic1",
+    ]
+
+
+@pytest.mark.skipif(not Path(APT_FOLDER).exists(), reason="no packages of Debian here")
+def test_two_installations_do_not_meet(tool, start):
+    tool("apt-get", "echo it is locked >&2; exit 100")
+    with apt_lock():
+        second = start(SHOW, user=0, CI="true")
+        waits = re.compile(rf"-> FLOCK +ADVISORY +WRITE {second.pid} ")
+        while second.poll() is None and not waits.search(Path("/proc/locks").read_text()):
+            pass
+        browser = tool("chromium", "")
+    assert outcome_of(second) == (7, f"ran:{browser}:", "")
 
 
 def test_in_ci_a_missing_browser_fails_before_anything_runs(outcome):
