@@ -1,4 +1,4 @@
-"""Table of hostile requests to the reward service: a name and the raw bytes of each."""
+"""Table of hostile requests to the reward service: the name, the expected status and the raw bytes of each."""
 
 from __future__ import annotations
 
@@ -106,8 +106,6 @@ def json_bodies() -> Iterator[tuple[str, bytes]]:
                 yield f"{field} {name}", json.dumps(order(**{field: value})).encode()
     for name, odd in ODD_NAMES.items():
         yield f"file {name}", json.dumps(order(submission={"files": {odd: "x"}})).encode()
-    for name, path in ODD_PATHS.items():
-        yield f"path {name}", json.dumps(order(submission={"path": path})).encode()
     for name, archive in archives():
         yield f"archive {name}", json.dumps(order(submission={"tar": base64.b64encode(archive).decode()})).encode()
     for field in FIELDS[:3]:
@@ -126,48 +124,56 @@ def json_bodies() -> Iterator[tuple[str, bytes]]:
     yield "a file of arguments", json.dumps(order(tests=["@/etc/passwd"])).encode()
 
 
-def raw_requests() -> Iterator[tuple[str, bytes]]:
-    """Damaged HTTP, and addresses that lead nowhere. `HOST` is replaced."""
+def path_bodies() -> Iterator[tuple[str, int, bytes]]:
+    for name, path in ODD_PATHS.items():
+        status = 422 if name == "long" else 403
+        yield f"path {name}", status, json.dumps(order(submission={"path": path})).encode()
+
+
+def raw_requests() -> Iterator[tuple[str, int, bytes]]:
+    """Damaged HTTP, which has status 400, and addresses that lead nowhere. `HOST` is replaced."""
     head = b"Host: HOST\r\n"
     lines = {
-        "no http": b"hello\r\n\r\n", "unknown method": b"STEAL /evaluate HTTP/1.1\r\n" + head + b"\r\n",
-        "unknown route": b"GET /missing HTTP/1.1\r\n" + head + b"\r\n",
-        "get of a post": b"GET /evaluate HTTP/1.1\r\n" + head + b"\r\n",
-        "parent in the address": b"GET /../../etc/passwd HTTP/1.1\r\n" + head + b"\r\n",
-        "coded parent": b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + head + b"\r\n",
-        "job parent": b"GET /jobs/..%2f..%2fx HTTP/1.1\r\n" + head + b"\r\n",
-        "job lock": b"GET /jobs/.lock HTTP/1.1\r\n" + head + b"\r\n",
-        "job long": b"GET /jobs/" + b"a" * 5000 + b" HTTP/1.1\r\n" + head + b"\r\n",
-        "job delete": b"DELETE /jobs/..%2f HTTP/1.1\r\n" + head + b"\r\n",
-        "job glob": b"DELETE /jobs/* HTTP/1.1\r\n" + head + b"\r\n",
-        "job of zeros": b"DELETE /jobs/" + b"0" * 32 + b" HTTP/1.1\r\n" + head + b"\r\n",
-        "long address": b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n" + head + b"\r\n",
-        "nul in the address": b"GET /jobs/%00 HTTP/1.1\r\n" + head + b"\r\n",
-        "large header": b"GET /problems HTTP/1.1\r\n" + head + b"X: " + b"a" * 300_000 + b"\r\n\r\n",
-        "many headers": b"GET /missing HTTP/1.1\r\n" + head + b"X: a\r\n" * 9000 + b"\r\n",
-        "wrong host": b"GET /problems HTTP/1.1\r\nHost: example.com\r\n\r\n",
-        "no host": b"GET /problems HTTP/1.1\r\n\r\n",
-        "negative length": b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: -1\r\n\r\n",
-        "large length": b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: 99999999999999\r\n\r\n",
-        "word length": b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: many\r\n\r\n",
-        "two lengths": b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-        "length and chunks": b"POST /evaluate HTTP/1.1\r\n" + head
-        + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET",
-        "wrong chunk": b"POST /evaluate HTTP/1.1\r\n" + head + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n",
-        "unknown coding": b"POST /evaluate HTTP/1.1\r\n" + head + b"Transfer-Encoding: zip\r\n\r\n",
-        "line ends in a header": b"GET /problems HTTP/1.1\r\nHost: example.com\r\n HOST\r\n\r\n",
-        "upgrade": b"GET /missing HTTP/1.1\r\n" + head + b"Upgrade: websocket\r\nConnection: upgrade\r\n\r\n",
-        "tar without fields": b"POST /evaluate HTTP/1.1\r\n" + head
-        + b"Content-Type: application/x-tar\r\nContent-Length: 0\r\n\r\n",
-        "tar with unknown fields": b"POST /evaluate?problem=adding&checkpoint=1&output=/x HTTP/1.1\r\n" + head
-        + b"Content-Type: application/x-tar\r\nContent-Length: 0\r\n\r\n",
-        "tar of nothing": b"POST /evaluate?problem=adding&checkpoint=1 HTTP/1.1\r\n" + head
-        + b"Content-Type: application/x-tar\r\nContent-Length: 4\r\n\r\nnone",
+        "no http": (400, b"hello\r\n\r\n"),
+        "unknown method": (405, b"STEAL /evaluate HTTP/1.1\r\n" + head + b"\r\n"),
+        "unknown route": (404, b"GET /missing HTTP/1.1\r\n" + head + b"\r\n"),
+        "get of a post": (405, b"GET /evaluate HTTP/1.1\r\n" + head + b"\r\n"),
+        "parent in the address": (404, b"GET /../../etc/passwd HTTP/1.1\r\n" + head + b"\r\n"),
+        "coded parent": (404, b"GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1\r\n" + head + b"\r\n"),
+        "job parent": (404, b"GET /jobs/..%2f..%2fx HTTP/1.1\r\n" + head + b"\r\n"),
+        "job lock": (404, b"GET /jobs/.lock HTTP/1.1\r\n" + head + b"\r\n"),
+        "job long": (404, b"GET /jobs/" + b"a" * 5000 + b" HTTP/1.1\r\n" + head + b"\r\n"),
+        "job delete": (404, b"DELETE /jobs/..%2f HTTP/1.1\r\n" + head + b"\r\n"),
+        "job glob": (404, b"DELETE /jobs/* HTTP/1.1\r\n" + head + b"\r\n"),
+        "job of zeros": (404, b"DELETE /jobs/" + b"0" * 32 + b" HTTP/1.1\r\n" + head + b"\r\n"),
+        "long address": (400, b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\n" + head + b"\r\n"),
+        "nul in the address": (404, b"GET /jobs/%00 HTTP/1.1\r\n" + head + b"\r\n"),
+        "large header": (400, b"GET /problems HTTP/1.1\r\n" + head + b"X: " + b"a" * 300_000 + b"\r\n\r\n"),
+        "many headers": (404, b"GET /missing HTTP/1.1\r\n" + head + b"X: a\r\n" * 9000 + b"\r\n"),
+        "wrong host": (421, b"GET /problems HTTP/1.1\r\nHost: example.com\r\n\r\n"),
+        "no host": (400, b"GET /problems HTTP/1.1\r\n\r\n"),
+        "negative length": (400, b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: -1\r\n\r\n"),
+        "large length": (413, b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: 99999999999999\r\n\r\n"),
+        "word length": (400, b"POST /evaluate HTTP/1.1\r\n" + head + b"Content-Length: many\r\n\r\n"),
+        "two lengths": (400, b"POST /evaluate HTTP/1.1\r\n" + head
+        + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+        "length and chunks": (422, b"POST /evaluate HTTP/1.1\r\n" + head
+        + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET"),
+        "wrong chunk": (400, b"POST /evaluate HTTP/1.1\r\n" + head + b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n"),
+        "unknown coding": (400, b"POST /evaluate HTTP/1.1\r\n" + head + b"Transfer-Encoding: zip\r\n\r\n"),
+        "line ends in a header": (421, b"GET /problems HTTP/1.1\r\nHost: example.com\r\n HOST\r\n\r\n"),
+        "upgrade": (404, b"GET /missing HTTP/1.1\r\n" + head + b"Upgrade: websocket\r\nConnection: upgrade\r\n\r\n"),
+        "tar without fields": (422, b"POST /evaluate HTTP/1.1\r\n" + head
+        + b"Content-Type: application/x-tar\r\nContent-Length: 0\r\n\r\n"),
+        "tar with unknown fields": (422, b"POST /evaluate?problem=adding&checkpoint=1&output=/x HTTP/1.1\r\n" + head
+        + b"Content-Type: application/x-tar\r\nContent-Length: 0\r\n\r\n"),
+        "tar of nothing": (422, b"POST /evaluate?problem=adding&checkpoint=1 HTTP/1.1\r\n" + head
+        + b"Content-Type: application/x-tar\r\nContent-Length: 4\r\n\r\nnone"),
     }  # fmt: skip
-    yield from lines.items()
+    yield from ((name, status, request) for name, (status, request) in lines.items())
 
 
-def all_requests() -> list[tuple[str, bytes]]:
+def all_requests() -> list[tuple[str, int, bytes]]:
     """Each as the bytes to send."""
     verify = {"nothing": b"{}", "text": b'{"verifier_metadata": "x"}', "list": b"[]"}
     durable = json.dumps({"requests": [order(durable=True)]}).encode()
@@ -175,10 +181,11 @@ def all_requests() -> list[tuple[str, bytes]]:
     names = json.dumps({"verify_responses": [{f"n{number}": 1 for number in range(2000)}]}).encode()
     aggregate = {"names": names, "text": b'{"verify_responses": "x"}', "texts": b'{"verify_responses": ["x"]}'}
     return [
-        *((f"aggregate {name}", post("/aggregate_metrics", body)) for name, body in aggregate.items()),
-        *((name, post("/evaluate", body)) for name, body in json_bodies()),
-        *((f"verify {name}", post("/verify", body)) for name, body in verify.items()),
-        *((f"batch {name}", post("/evaluate/batch", body)) for name, body in batch.items()),
+        *((f"aggregate {name}", 422, post("/aggregate_metrics", body)) for name, body in aggregate.items()),
+        *((name, 422, post("/evaluate", body)) for name, body in json_bodies()),
+        *((name, status, post("/evaluate", body)) for name, status, body in path_bodies()),
+        *((f"verify {name}", 422, post("/verify", body)) for name, body in verify.items()),
+        *((f"batch {name}", 422, post("/evaluate/batch", body)) for name, body in batch.items()),
         *raw_requests(),
     ]
 

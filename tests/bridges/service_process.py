@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
@@ -41,8 +43,10 @@ def test_slow(run):
 class ServiceProcess:
     """Ended by `end`, or killed."""
 
-    def __init__(self, problems: Path, state: Path, *options: str, **variables: Any) -> None:
-        argv = [sys.executable, "-m", "slop_code", "serve", "--port", "0", "--problems-dir", str(problems)]
+    def __init__(self, problems: Path, state: Path, *options: str, before: str = "", **variables: Any) -> None:
+        """`before`: Python code that runs first in the process."""
+        program = f"{before}\nfrom slop_code.__main__ import main\nmain()"
+        argv = [sys.executable, "-c", program, "serve", "--port", "0", "--problems-dir", str(problems)]
         argv += ["--state", str(state), *options]
         self.process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, **variables)
         assert self.process.stderr is not None
@@ -87,6 +91,16 @@ def running_service(problems: Path, state: Path, *options: str, **variables: Any
 
 def request_for(program: str = GOOD, **fields: Any) -> dict[str, Any]:
     return {"problem": "adding", "checkpoint": 1, "submission": {"files": {"main.py": program}}, **fields}
+
+
+def tar_of(files: dict[str, str], mode: Literal["w", "w:gz"] = "w:gz") -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode=mode) as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return stream.getvalue()
 
 
 def wait_until(holds: Callable[[], Any]) -> Any:

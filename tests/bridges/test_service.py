@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import re
 import socket
-import tarfile
 
 import pytest
 
-from tests.bridges.service_process import GOOD, HALF, request_for, running, running_service, wait_until
+from tests.bridges.service_process import GOOD, HALF, request_for, running, running_service, tar_of, wait_until
 from tests.conftest import write_files
 
 pytestmark = pytest.mark.timeout(300)
-
-
-def tar_of(files):
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(text)
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return stream.getvalue()
 
 
 @pytest.fixture(scope="module")

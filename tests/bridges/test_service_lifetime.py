@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
+import socket
 import time
 
 import httpx
@@ -99,6 +101,60 @@ def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path)
     assert not path.exists()
 
 
+def test_the_socket_of_another_server_is_not_removed(cache, service_problems, tmp_path):
+    path = tmp_path / "socket"
+    with running_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
+        path.unlink()
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(path))
+            assert made.end() == 0
+    assert path.exists()
+
+
+SIGNALS_WHILE_CLOSING = """
+import os, signal
+from slop_code.bridges.service.service_queue import ServiceQueue
+close = ServiceQueue.close
+def close_with_signals(queue):
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        os.kill(os.getpid(), number)
+    close(queue)
+ServiceQueue.close = close_with_signals
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
+def test_signals_while_the_queue_is_closed_change_nothing(cache, service_problems, tmp_path, number):
+    with running_service(service_problems, tmp_path, before=SIGNALS_WHILE_CLOSING) as made:
+        assert made.end(number) == 0
+        assert made.lines[1:] == []
+
+
+def test_as_many_descriptors_as_the_system_allows(cache, service_problems, tmp_path):
+    low = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 512))"
+    with running_service(service_problems, tmp_path, before=low) as made:
+        assert resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE) == (512, 512)
+        assert made.end() == 0
+
+
+def test_a_client_that_reads_nothing_is_disconnected_and_its_evaluations_are_cancelled(
+    cache, need_bubblewrap, service_problems, tmp_path
+):
+    need_bubblewrap()
+    soon = "from slop_code.bridges.service import server\nserver.SEND_S = 1.0"
+    requests = [request_for(problem="sleeping"), *[request_for(problem="m" * 4000)] * 5000]
+    body = json.dumps({"requests": requests}).encode()
+    with running_service(service_problems, tmp_path, "-j", "1", before=soon) as made:
+        address, _, port = made.url.removeprefix("http://").partition(":")
+        head = f"POST /evaluate/batch HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        with socket.create_connection((address, int(port)), timeout=100) as connection, made.client() as client:
+            connection.sendall(head + body)
+            wait_until(lambda: running(client) == 1)
+            wait_until(lambda: running(client) == 0)
+        assert made.end() == 0
+        assert made.lines[1:] == []
+
+
 def test_a_request_that_joined_another_never_gets_the_result_of_other_inputs(
     cache, need_bubblewrap, service_problems, tmp_path
 ):
@@ -126,22 +182,26 @@ def test_a_request_that_joined_another_never_gets_the_result_of_other_inputs(
 
 def test_damaged_durable_jobs_stop_no_server(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
-    names = {name: name * 32 for name in "abc"}
+    names = {name: name * 32 for name in "abcde"}
     write_files(tmp_path, {
         f"{names['a']}.request.json": '{"problem": "addi',
         f"{names['b']}.request.json": json.dumps(request_for()),
         f"{names['b']}.result.json": "{",
         f"{names['c']}.request.json": json.dumps(request_for(problem="gone")),
         "other.request.json": json.dumps(request_for()),
+        f"{names['d']}.request.json/folder": "",
+        f".{names['d']}.request.json.tmp/folder": "",
     })  # fmt: skip
+    (tmp_path / f"{names['e']}.request.json").symlink_to(tmp_path / "other.request.json")  # links are not followed
     with running_service(service_problems, tmp_path) as made, made.client() as client:
-        assert "1 durable jobs cannot be read" in made.lines[0]
+        assert "2 durable jobs cannot be read" in made.lines[0]
         assert client.get(f"/jobs/{names['a']}").status_code == 404
         assert client.get(f"/jobs/{names['b']}").status_code == 503
         assert client.delete(f"/jobs/{names['b']}").status_code == 204
         assert client.get(f"/jobs/{names['c']}").json()["result"]["state"] == "infrastructure_failure"
         assert made.end() == 0
-    assert (tmp_path / f"{names['a']}.damaged").exists()
+    assert {path.stem for path in tmp_path.glob("*.damaged")} == {names["a"], names["e"]}
+    assert (tmp_path / f"{names['d']}.request.json/folder").exists()
 
 
 def test_a_result_that_cannot_be_written_is_not_lost(cache, need_bubblewrap, service_problems, tmp_path):

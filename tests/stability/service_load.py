@@ -1,7 +1,8 @@
 """Clients of a reward service at full load, first undisturbed, then while it and its processes are killed at random.
 
 `make service SECONDS=600` does it. Every answer is the verdict that the submission earned, an infrastructure failure
-with a reason, or a request to come back later; every durable job ends. The exit status is 1 where that does not hold.
+with a reason, or a request to come back later; every durable job ends. Undisturbed, there is no infrastructure failure,
+neither of a request nor of a durable job. The exit status is 1 where that does not hold.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ REPEATED = 0.1
 """Share of requests for a submission that was asked for before."""
 
 DURABLE = 0.05
+OPEN = ("queued", "running")
+"""States of durable jobs without a result."""
+
 SERVER_KILLS = 5
 """Kills of the server itself, in the second half."""
 
@@ -57,10 +61,17 @@ class Load:
     """MiB of the server, while it was not killed."""
 
     durable: dict[str, str] = field(default_factory=dict)
-    """Kind of submission by id of the job."""
+    """Kind of submission by id of the job, of jobs whose results were not fetched yet."""
 
     faults: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def note_failure(self, reason: object) -> None:
+        """An infrastructure failure, of a request or of a durable job."""
+        self.answers["infrastructure failure"] += 1
+        self.reasons[str(reason).split("\n")[0][:100]] += 1
+        if not reason:
+            self.faults.append("an infrastructure failure without a reason")
 
     def check(self, kind: str, answer: dict[str, object]) -> None:
         failed = {test["id"] for test in answer["failures"]}  # type: ignore[attr-defined]
@@ -99,11 +110,7 @@ async def handle(load: Load, kind: str, answer: httpx.Response) -> None:
         load.answers["queue full"] += 1
         await asyncio.sleep(float(answer.headers["retry-after"]))
     elif answer.status_code == 503:
-        load.answers["infrastructure failure"] += 1
-        reason = answer.json().get("reason") or answer.json().get("error")
-        load.reasons[str(reason).split("\n")[0][:100]] += 1
-        if not reason:
-            load.faults.append("an infrastructure failure without a reason")
+        load.note_failure(answer.json().get("reason") or answer.json().get("error"))
     else:
         load.faults.append(f"{answer.status_code}: {answer.text[:500]}")
 
@@ -138,19 +145,19 @@ async def kill_at_random(load: Load, end: float) -> None:
 
 
 async def finish_durable(load: Load) -> None:
+    """Waits for the durable jobs, and checks their results."""
     async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
-        for job, kind in load.durable.items():
-            while True:
-                made = (await client.get(f"{load.process.url}/jobs/{job}")).json()
-                if made.get("state") == "finished":
-                    break
-                if "error" in made:
-                    load.faults.append(f"durable job {job}: {made}")
-                    break
+        while load.durable:
+            job, kind = load.durable.popitem()
+            while (state := (await client.get(f"{load.process.url}/jobs/{job}")).json()).get("state") in OPEN:
                 await asyncio.sleep(0.05)
-            result = made.get("result", {})
-            if result.get("state") != "infrastructure_failure" or not result.get("reason"):
+            result = state.get("result", {})
+            if result.get("state") == "infrastructure_failure":
+                load.note_failure(result.get("reason"))
+            elif result:
                 load.check(kind, result)
+            else:
+                load.faults.append(f"durable job {job}: {state}")
 
 
 async def under_load(load: Load, seconds: float, *, kills: bool) -> float:
@@ -193,6 +200,7 @@ def campaign(seconds: float, seed: int, say: Callable[[str], None]) -> Load:
             f"{dict(load.answers)}"
         )
         say(f"memory of the server: {load.memory[:: max(1, len(load.memory) // 10)]} MiB")
+        asyncio.run(finish_durable(load))
         if load.answers["infrastructure failure"] or load.answers["connection lost"]:
             load.faults.append(f"failures although nothing was killed: {dict(load.answers)} {dict(load.reasons)}")
         rate = asyncio.run(under_load(load, seconds / 2, kills=True))
@@ -216,7 +224,7 @@ def main() -> int:
         print(f"  {count} times: {reason}")
     for fault in load.faults[:20]:
         print(f"WRONG: {fault}")
-    print(f"{len(load.durable)} durable jobs, {len(load.faults)} faults")
+    print(f"{load.answers['durable']} durable jobs, {len(load.faults)} faults")
     return 1 if load.faults else 0
 
 

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import resource
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -35,8 +36,8 @@ def add_to(commands: Commands) -> None:
         "serve",
         help="evaluate over HTTP: a reward service for trainers",
         description="Serve evaluations over HTTP. Needs the extra 'serve': pip install 'slop-code[serve]'. "
-        "SIGTERM and Ctrl-C let accepted requests end; a second one cancels them.",
-        epilog="Exit status: 0 ended by a signal, 2 wrong use, 3 this machine cannot evaluate.",
+        "SIGTERM, SIGHUP and Ctrl-C let accepted requests end; a second one cancels them.",
+        epilog="Exit status: 0 ended by a signal, 2 wrong use.",
         examples=[
             "slop-code serve --problems-dir problems",
             "slop-code serve --host 0.0.0.0 --token-file token --problems-dir problems --allow /data/submissions",
@@ -129,8 +130,15 @@ def run(arguments: argparse.Namespace) -> int:
         ),
         drain_s=arguments.drain,
     )
+    _raise_descriptor_limit()
     asyncio.run(server.serve(settings, cache, _print_json if arguments.json else _print_addresses))
     return Exit.PASSED
+
+
+def _raise_descriptor_limit() -> None:
+    """Each waiting request has a socket and a lock file: 1024 descriptors, a common limit, are too few."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _size(text: str) -> int:
@@ -160,7 +168,7 @@ def _print_addresses(start: ServerStart) -> None:
 
 def _folder(option: str, path: Path) -> Path:
     if not path.is_dir():
-        raise UsageError(f"{option} {path}: no such folder")
+        raise UsageError(f"{option} {path}: no such folder; create it, or give another one")
     return path
 
 
@@ -175,7 +183,8 @@ def _token(file: Path | None) -> str | None:
             token, source = file.read_text().strip(), str(file)
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                f"--token-file {file}: cannot be read: {getattr(error, 'strerror', None) or error}"
+                f"--token-file {file}: cannot be read: {getattr(error, 'strerror', None) or error}; "
+                "give a text file that this user can read"
             ) from error
     if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
         raise UsageError(f"{source}: expected a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters")

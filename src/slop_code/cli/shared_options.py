@@ -157,7 +157,9 @@ def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
     """The type of an option that takes a number in these bounds."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdecimal() and len(text) < 6 and minimum <= int(text) <= maximum):
+        if not (
+            text.isascii() and text.isdecimal() and len(text) <= len(str(maximum)) and minimum <= int(text) <= maximum
+        ):
             raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from {minimum} to {maximum}")
         return int(text)
 

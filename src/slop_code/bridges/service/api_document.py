@@ -19,8 +19,8 @@ ERRORS = {401: "wrong token", 413: "too large", 422: "wrong request", 429: "the 
 
 
 def answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
-    made: dict[int | str, dict[str, Any]] = {200: {"model": model}}
-    return made | {status: {"model": ErrorAnswer, "description": text} for status, text in ERRORS.items()}
+    responses: dict[int | str, dict[str, Any]] = {200: {"model": model}}
+    return responses | {status: {"model": ErrorAnswer, "description": text} for status, text in ERRORS.items()}
 
 
 def json_body(model: type[BaseModel], *, tar: bool = False) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def json_body(model: type[BaseModel], *, tar: bool = False) -> dict[str, Any]:
 def add_request_schemas(app: FastAPI) -> None:
     """FastAPI knows only the bodies that it reads itself."""
 
-    def document() -> dict[str, Any]:
+    def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
-            made = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+            document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
             _, schemas = models_json_schema([(model, "validation") for model in BODIES], ref_template=REFERENCE)
-            made["components"]["schemas"].update(schemas["$defs"])
-            app.openapi_schema = made
+            document["components"]["schemas"].update(schemas["$defs"])
+            app.openapi_schema = document
         return app.openapi_schema
 
-    app.openapi = document  # type: ignore[method-assign]
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from slop_code._version import __version__
 from slop_code.bridges.service.api_document import add_request_schemas, answers, json_body
-from slop_code.bridges.service.request_bodies import BodyError, parsed, read_request
-from slop_code.bridges.service.request_bounds import RequestBounds, RequestLimits, refusal
+from slop_code.bridges.service.queue_records import EvaluationOutcome, QueueFullError
+from slop_code.bridges.service.request_bodies import BodyError, parsed, read_body, read_request
+from slop_code.bridges.service.request_bounds import RELEASE_BODY, RequestBounds, RequestLimits, refusal
 from slop_code.bridges.service.server_inputs import ForbiddenPathError
-from slop_code.bridges.service.service_queue import Answer, QueueFullError
 from slop_code.bridges.service.service_records import (
     STATUS_CODES,
     BatchAnswer,
@@ -31,16 +32,22 @@ from slop_code.bridges.service.service_records import (
 from slop_code.errors import ConfigError, InfrastructureError, SlopCodeError, SubmissionError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator, Callable, MutableMapping
 
     from pydantic import BaseModel
 
     from slop_code.bridges.service.durable_jobs import DurableJobs
+    from slop_code.bridges.service.queue_records import QueuedEvaluation
+    from slop_code.bridges.service.request_bounds import Receive, Send
     from slop_code.bridges.service.service_metrics import ServiceMetrics
-    from slop_code.bridges.service.service_queue import QueuedEvaluation, ServiceQueue
+    from slop_code.bridges.service.service_queue import ServiceQueue
     from slop_code.bridges.service.service_records import Fault, ServiceState
 
 CLIENT_GONE = 499
+UNPACKING = 8
+"""Submissions that are unpacked and read at a time."""
+
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -52,6 +59,11 @@ class RewardService:
     metrics: ServiceMetrics
     limits: RequestLimits = field(default_factory=RequestLimits)
     draining: bool = False
+    _unpacking: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(UNPACKING, "service-unpacking"))
+
+    async def unpack(self, accept: Callable[[EvaluateRequest], Result], request: EvaluateRequest) -> Result:
+        """Call `accept` in a thread that does nothing else, so that large submissions hold up no other answers."""
+        return await asyncio.get_running_loop().run_in_executor(self._unpacking, accept, request)
 
 
 def service_app(service: RewardService) -> FastAPI:
@@ -79,18 +91,9 @@ def _add_errors(app: FastAPI, service: RewardService) -> None:
         service.metrics.refused(status)
         return refusal(status, str(error), getattr(error, "retry_after", None), fault_of(error))
 
-    @app.exception_handler(ClientDisconnect)
-    async def end(_request: Request, _error: ClientDisconnect) -> Response:
-        return Response(status_code=CLIENT_GONE)
-
     @app.exception_handler(HTTPException)
     async def refuse_route(_request: Request, error: HTTPException) -> Response:
         return refusal(error.status_code, f"{error.detail}; GET /openapi.json lists the routes")
-
-    @app.exception_handler(BodyError)
-    async def refuse_body(_request: Request, error: BodyError) -> Response:
-        service.metrics.refused(422)
-        return refusal(422, str(error))
 
 
 def fault_of(error: SlopCodeError) -> Fault:
@@ -104,10 +107,32 @@ def status_of(error: SlopCodeError) -> int:
     return next((status for kind, status in kinds.items() if isinstance(error, kind)), 500)
 
 
-async def evaluated(service: RewardService, http_request: Request | None, request: EvaluateRequest) -> Answer | None:
-    """The answer; None where the client went away, which cancels the evaluation unless others wait for it."""
+async def evaluated(
+    service: RewardService, http_request: Request | None, request: EvaluateRequest
+) -> EvaluationOutcome | None:
     began = time.monotonic()
-    evaluation = await _submitted(service.queue, request)
+    return await outcome_of(service, http_request, await submitted(service, request), began)
+
+
+async def submitted(service: RewardService, request: EvaluateRequest) -> QueuedEvaluation:
+    """If the task is cancelled meanwhile, the evaluation is withdrawn as soon as it is queued."""
+    submitting = asyncio.ensure_future(service.unpack(service.queue.submit, request))
+    try:
+        return await asyncio.shield(submitting)
+    except asyncio.CancelledError:
+        submitting.add_done_callback(partial(_withdraw, service.queue))
+        raise
+
+
+def _withdraw(queue: ServiceQueue, submitting: asyncio.Future[QueuedEvaluation]) -> None:
+    if not submitting.cancelled() and submitting.exception() is None:
+        queue.withdraw(submitting.result())
+
+
+async def outcome_of(
+    service: RewardService, http_request: Request | None, evaluation: QueuedEvaluation, began: float
+) -> EvaluationOutcome | None:
+    """None where the client went away, which cancels the evaluation unless others wait for it."""
     waiting: set[asyncio.Future[Any]] = {(ended := asyncio.wrap_future(evaluation.ended))}
     if http_request is not None:
         waiting.add(gone := asyncio.ensure_future(_disconnected(http_request)))
@@ -115,23 +140,13 @@ async def evaluated(service: RewardService, http_request: Request | None, reques
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not ended.done():
             return None
-        answer = ended.result()
-        service.metrics.answered(answer, time.monotonic() - began)
-        return answer
+        outcome = ended.result()
+        service.metrics.answered(outcome, time.monotonic() - began)
+        return outcome
     finally:
         if http_request is not None:
             gone.cancel()
         service.queue.withdraw(evaluation)
-
-
-async def _submitted(queue: ServiceQueue, request: EvaluateRequest) -> QueuedEvaluation:
-    """If the task is cancelled meanwhile, the evaluation is withdrawn as soon as it is queued."""
-    submitting = asyncio.ensure_future(asyncio.to_thread(queue.submit, request))
-    try:
-        return await asyncio.shield(submitting)
-    except asyncio.CancelledError:
-        submitting.add_done_callback(lambda ended: None if ended.exception() else queue.withdraw(ended.result()))
-        raise
 
 
 async def _disconnected(http_request: Request) -> None:
@@ -145,25 +160,43 @@ def _add_evaluation(app: FastAPI, service: RewardService) -> None:
         """Evaluate a submission. A durable request is answered at once, with status 202."""
         request = await read_request(http_request)
         if request.durable:
-            job = await asyncio.to_thread(service.durable.accept, request)
+            job = await service.unpack(service.durable.accept, request)
             return _json_response(JobAnswer(id=job, state="queued"), 202)
-        answer = await evaluated(service, http_request, request)
-        if answer is None:
+        began, repeated = time.monotonic(), request.repeated_fields()
+        evaluation = await submitted(service, request)
+        del request  # thousands may wait
+        http_request.scope[RELEASE_BODY]()
+        outcome = await outcome_of(service, http_request, evaluation, began)
+        if outcome is None:
             return Response(status_code=CLIENT_GONE)
-        if answer.state == "rejected":
-            return refusal(STATUS_CODES["rejected"], str(answer.reason), fault=answer.fault)
-        return _json_response(EvaluationAnswer.of(request, answer), STATUS_CODES[answer.state])
+        if outcome.state == "rejected":
+            return refusal(STATUS_CODES["rejected"], str(outcome.reason), fault=outcome.fault)
+        return _json_response(EvaluationAnswer.of(repeated, outcome), STATUS_CODES[outcome.state])
 
     @app.post("/evaluate/batch", response_class=StreamingResponse, openapi_extra=json_body(BatchRequest))
     async def evaluate_batch(http_request: Request) -> Response:
         """Evaluate many; answers come as they finish, one JSON text per line, each with the index of its request."""
-        batch = await asyncio.to_thread(parsed, BatchRequest, await http_request.body())
+        batch = await asyncio.to_thread(parsed, BatchRequest, await read_body(http_request))
         if any(request.durable for request in batch.requests):
             raise BodyError("requests: durable ones are sent one by one, to /evaluate")
-        return StreamingResponse(_batch_lines(service, batch), media_type="application/x-ndjson")
+        return _BatchResponse(_batch_lines(service, batch))
 
 
-async def _batch_lines(service: RewardService, batch: BatchRequest) -> AsyncIterator[bytes]:
+class _BatchResponse(StreamingResponse):
+    """Closes the generator of its lines, however it ends."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, lines: AsyncGenerator[bytes]) -> None:
+        super().__init__(lines)
+        self._lines = lines
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        async with contextlib.aclosing(self._lines):
+            await super().__call__(scope, receive, send)
+
+
+async def _batch_lines(service: RewardService, batch: BatchRequest) -> AsyncGenerator[bytes]:
     """At most two evaluations per worker are queued at a time; closing the generator cancels them."""
     unsent = enumerate(batch.requests)
     running: set[asyncio.Task[bytes]] = set()
@@ -186,15 +219,15 @@ async def _batch_line(service: RewardService, index: int, request: EvaluateReque
     """A request that cannot be evaluated has a line as well; it waits while the queue is full."""
     while True:
         try:
-            answer = await evaluated(service, None, request)
-            assert answer is not None
-            fields = dict(EvaluationAnswer.of(request, answer))
+            outcome = await evaluated(service, None, request)
+            assert outcome is not None
         except QueueFullError as full:
             await asyncio.sleep(full.retry_after)
             continue
         except SlopCodeError as error:
             state: ServiceState = "infrastructure_failure" if status_of(error) >= 500 else "rejected"
-            fields = dict(EvaluationAnswer.of(request, Answer(state, reason=str(error), fault=fault_of(error))))
+            outcome = EvaluationOutcome(state, reason=str(error), fault=fault_of(error))
+        fields = dict(EvaluationAnswer.of(request.repeated_fields(), outcome))
         return BatchAnswer.model_validate({**fields, "index": index}).model_dump_json().encode() + b"\n"
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text, read_bounded, write_atomic
-from slop_code.bridges.service.service_queue import Answer, QueueFullError
+from slop_code.bridges.service.queue_records import EvaluationOutcome, QueueFullError
 from slop_code.bridges.service.service_records import EvaluateRequest, EvaluationAnswer, JobAnswer
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.execution.cache import open_lock, try_lock
@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
-    from slop_code.bridges.service.service_queue import QueuedEvaluation, ServiceQueue
+    from slop_code.bridges.service.queue_records import QueuedEvaluation
+    from slop_code.bridges.service.service_queue import ServiceQueue
 
 REQUEST, RESULT, DAMAGED = ".request.json", ".result.json", ".damaged"
 MAX_RECORD_BYTES = 1 << 30
 MAX_RESULTS = 10_000
 """Results that are kept. No job is accepted beyond that, as none is removed before its time."""
+
+KEPT_S = 24 * 3600.0
+"""Seconds for which a result is kept."""
 
 CLEANING_S = 60.0
 """Interval at which old results are looked for, and the others counted."""
@@ -42,13 +46,13 @@ class DurableJobs:
     One server at a time uses it.
     """
 
-    def __init__(self, folder: Path, queue: ServiceQueue, keep_s: float) -> None:
-        """`keep_s`: seconds for which a result is kept."""
+    def __init__(self, folder: Path, queue: ServiceQueue) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._folder, self._queue, self._keep_s = folder, queue, keep_s
+        self._folder, self._queue = folder, queue
         self._evaluations: dict[str, QueuedEvaluation] = {}
         self._lock = threading.Lock()
         self._unwritten: dict[str, EvaluationAnswer] = {}
+        self._unqueued: set[str] = set()
         self._closing = False
         self._cleaned, self._results = -math.inf, 0
         self._held = open_lock(folder / ".lock")
@@ -62,19 +66,21 @@ class DurableJobs:
         Returns their number, and that of damaged requests, which are set aside.
         """
         for unfinished in self._folder.glob(".*.json.*"):  # of a server that was killed while it wrote
-            unfinished.unlink()
+            if unfinished.is_file():
+                unfinished.unlink()
         resumed, damaged = 0, 0
         for job in self._ids(REQUEST):
-            if self._path(job, RESULT).exists():
+            if self._path(job, RESULT).is_file():
                 self._path(job, REQUEST).unlink()
                 continue
             try:
                 request = self._request(job)
-            except ValueError:
+            except (ValueError, OSError):
                 self._path(job, REQUEST).rename(self._path(job, DAMAGED))
                 damaged += 1
             else:
-                self._resume(job, request)
+                with contextlib.suppress(InfrastructureError):
+                    self._resume(job, request)
                 resumed += 1
         return resumed, damaged
 
@@ -93,31 +99,41 @@ class DurableJobs:
         except OSError as error:
             self._queue.withdraw(evaluation)
             raise InfrastructureError(os_error_text(error, self._folder)) from error
-        self._follow(job, request, evaluation)
+        self._follow(job, request.repeated_fields(), evaluation)
         return job
 
     def _resume(self, job: str, request: EvaluateRequest) -> None:
-        """A request that was right when it was accepted may be wrong now: the problem may be gone."""
+        """A request that was right when it was accepted may be wrong now: the problem may be gone.
+
+        Raises InfrastructureError where this machine cannot queue it now, which says nothing about the job: it is
+        queued when it is asked for, or by the next server.
+        """
+        repeated = request.repeated_fields()
         try:
             evaluation = self._queue.submit(request, bounded=False)
+        except InfrastructureError:
+            with self._lock:
+                self._unqueued.add(job)
+            raise
         except SlopCodeError as error:
-            self._store(job, EvaluationAnswer.of(request, Answer("infrastructure_failure", reason=str(error))))
+            outcome = EvaluationOutcome("infrastructure_failure", reason=str(error))
+            self._store(job, EvaluationAnswer.of(repeated, outcome))
         else:
-            self._follow(job, request, evaluation)
+            self._follow(job, repeated, evaluation)
 
-    def _follow(self, job: str, request: EvaluateRequest, evaluation: QueuedEvaluation) -> None:
+    def _follow(self, job: str, repeated: dict[str, str], evaluation: QueuedEvaluation) -> None:
         with self._lock:
             self._evaluations[job] = evaluation
-        evaluation.ended.add_done_callback(partial(self._finish, job, request))
+        evaluation.ended.add_done_callback(partial(self._finish, job, repeated))
 
-    def _finish(self, job: str, request: EvaluateRequest, ended: Future[Answer]) -> None:
+    def _finish(self, job: str, repeated: dict[str, str], ended: Future[EvaluationOutcome]) -> None:
         """A job that the shutdown cancelled stays without a result: the next server resumes it."""
-        answer = ended.result()
+        outcome = ended.result()
         with self._lock:
             wanted = self._evaluations.pop(job, None) is not None
-            resumed = self._closing and answer.state == "cancelled"
+            resumed = self._closing and outcome.cancelled
         if wanted and not resumed:
-            self._store(job, EvaluationAnswer.of(request, answer))
+            self._store(job, EvaluationAnswer.of(repeated, outcome))
 
     def _store(self, job: str, answer: EvaluationAnswer) -> None:
         """What cannot be written now is written when it is asked for; after a kill the job is resumed."""
@@ -135,6 +151,7 @@ class DurableJobs:
         """None for an unknown id."""
         if not self._known(job):
             return None
+        self._queue_again(job)
         with self._lock:
             evaluation = self._evaluations.get(job)
         if evaluation is not None and not evaluation.ended.done():
@@ -150,6 +167,21 @@ class DurableJobs:
             raise InfrastructureError(f"the stored result of job {job} cannot be read; delete the job") from error
         return JobAnswer(id=job, state="finished", result=answer)
 
+    def _queue_again(self, job: str) -> None:
+        """Does nothing for a job that is queued or has ended."""
+        with self._lock:
+            if job not in self._unqueued:
+                return
+        try:
+            request = self._request(job)
+        except (ValueError, OSError) as error:
+            raise InfrastructureError(f"the stored request of job {job} cannot be read; delete the job") from error
+        with self._lock:  # another thread may have been quicker
+            unqueued = job in self._unqueued
+            self._unqueued.discard(job)
+        if unqueued:
+            self._resume(job, request)
+
     def cancel(self, job: str) -> bool:
         """Cancel it and forget it, also where it has a result. False for an unknown id."""
         if not self._known(job):
@@ -157,6 +189,7 @@ class DurableJobs:
         with self._lock:
             evaluation = self._evaluations.pop(job, None)
             self._unwritten.pop(job, None)
+            self._unqueued.discard(job)
         if evaluation is not None:
             self._queue.withdraw(evaluation)
         for end in (REQUEST, RESULT):
@@ -173,14 +206,14 @@ class DurableJobs:
         self._results = 0
         for path in [self._path(job, RESULT) for job in self._ids(RESULT)]:
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < time.time() - self._keep_s:
+                if path.stat().st_mtime < time.time() - KEPT_S:
                     path.unlink()
                 else:
                     self._results += 1
 
     def _ids(self, end: str) -> Iterator[str]:
-        names = (path.name.removesuffix(end) for path in sorted(self._folder.glob(f"*{end}")))
-        return (name for name in names if _ID.fullmatch(name))
+        files = (path for path in sorted(self._folder.glob(f"*{end}")) if path.is_file())
+        return (name for path in files if _ID.fullmatch(name := path.name.removesuffix(end)))
 
     def _path(self, job: str, end: str) -> Path:
         return self._folder / f"{job}{end}"

@@ -12,9 +12,11 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from slop_code.bridges.service.app import CLIENT_GONE, RewardService, evaluated
-from slop_code.bridges.service.request_bodies import BodyError, parsed
+from slop_code.bridges.service.request_bodies import BodyError, parsed, read_body
 from slop_code.bridges.service.request_bounds import refusal
 from slop_code.bridges.service.service_records import STATUS_CODES, EvaluateRequest, EvaluationAnswer
+from slop_code.errors import SubmissionError
+from slop_code.evaluation.reward_values import refused_rewards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -60,23 +62,27 @@ def add_nemo_gym(app: FastAPI, service: RewardService) -> None:
     @app.post("/verify", tags=["NeMo Gym"])
     async def verify(http_request: Request) -> Response:
         """Evaluate the submission that `verifier_metadata` names, as /evaluate does."""
-        row = await asyncio.to_thread(parsed, VerifyRequest, await http_request.body())
+        row = await asyncio.to_thread(parsed, VerifyRequest, await read_body(http_request))
         request = row.verifier_metadata
         if request.durable or request.tests:
-            return refusal(422, "verifier_metadata: a reward needs all tests and an answer: no durable, no tests")
-        answer = await evaluated(service, http_request, request)
-        if answer is None:
-            return Response(status_code=CLIENT_GONE)
-        made = EvaluationAnswer.of(request, answer)
-        if answer.state != "evaluated":
-            return refusal(STATUS_CODES[answer.state], f"{answer.state}: {answer.reason}")
+            raise BodyError("verifier_metadata: a reward needs all tests and an answer: no durable, no tests")
         row_json = row.model_dump(mode="json", exclude_unset=True)
-        return JSONResponse({**row_json, "reward": made.reward, "reward_components": made.rewards})
+        try:
+            outcome = await evaluated(service, http_request, request)
+        except SubmissionError:  # a reward all the same, as a model could cancel a bad one otherwise
+            service.metrics.refused(200)
+            return JSONResponse({**row_json, "reward": 0.0, "reward_components": refused_rewards()})
+        if outcome is None:
+            return Response(status_code=CLIENT_GONE)
+        if outcome.state != "evaluated":
+            return refusal(STATUS_CODES[outcome.state], f"{outcome.state}: {outcome.reason}")
+        answer = EvaluationAnswer.of(request.repeated_fields(), outcome)
+        return JSONResponse({**row_json, "reward": answer.reward, "reward_components": answer.rewards})
 
     @app.post("/aggregate_metrics", tags=["NeMo Gym"])
     async def aggregate_metrics(http_request: Request) -> Response:
         """Statistics of the numbers in verify responses, for each task and for all."""
-        body = await asyncio.to_thread(parsed, AggregateRequest, await http_request.body())
+        body = await asyncio.to_thread(parsed, AggregateRequest, await read_body(http_request))
         return JSONResponse(await asyncio.to_thread(aggregated, body.verify_responses))
 
 
@@ -112,11 +118,11 @@ def _statistics(rows: list[dict[str, float]]) -> dict[str, float]:
         for name, value in row.items():
             columns[name].append(value)
     if len(columns) > MAX_NAMES:
-        raise BodyError(f"verify_responses: more than {MAX_NAMES} names of numbers")
-    made = {
+        raise BodyError(f"verify_responses: more than {MAX_NAMES} names of numbers; send fewer keys with numbers")
+    values_by_kind = {
         f"{kind}/{name}": compute(values) for name, values in columns.items() for kind, compute in STATISTICS.items()
     }
     deviations = {
         f"std/{name}": statistics.stdev(values) if len(values) > 1 else 0.0 for name, values in columns.items()
     }
-    return made | deviations
+    return values_by_kind | deviations

@@ -10,20 +10,26 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from slop_code.bridges.service.service_records import EvaluateRequest
+from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from starlette.datastructures import QueryParams
     from starlette.requests import Request
 
 Body = TypeVar("Body", bound=BaseModel)
 TAR_TYPES = ("application/x-tar", "application/gzip", "application/x-gtar")
-TAR_PARAMETERS = ("problem", "checkpoint", "environment", "policy")
+TEXT_PARAMETERS = ("problem", "checkpoint", "environment", "policy")
+PARAMETERS = (*TEXT_PARAMETERS, "tests", "durable")
+"""Of the address, where the body is an archive."""
+
+TRUTH = {"": False, "0": False, "false": False, "1": True, "true": True}
 MAX_ERRORS = 5
 """Mistakes in a body that an answer names."""
 
 
-class BodyError(Exception):
+class BodyError(UsageError):
     """A body that is not what the route expects."""
 
 
@@ -41,21 +47,28 @@ def _checked(validate: Callable[[], Body]) -> Body:
         raise BodyError("; ".join(lines) + (f"; and {more} more" if more > 0 else "")) from None
 
 
+async def read_body(http_request: Request) -> bytes:
+    """Unlike `Request.body`, the request does not keep it."""
+    return b"".join([part async for part in http_request.stream()])
+
+
 async def read_request(http_request: Request) -> EvaluateRequest:
     """From JSON, or from a tar archive with the other fields as parameters of the address."""
-    raw, kind = await http_request.body(), http_request.headers.get("content-type", "").partition(";")[0].strip()
-    return await asyncio.to_thread(_request, raw, kind, http_request)
+    media_type = http_request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type in TAR_TYPES:
+        return await asyncio.to_thread(_tar_request, await read_body(http_request), http_request.query_params)
+    return await asyncio.to_thread(parsed, EvaluateRequest, await read_body(http_request))
 
 
-def _request(raw: bytes, kind: str, http_request: Request) -> EvaluateRequest:
-    if kind not in TAR_TYPES:
-        return parsed(EvaluateRequest, raw)
-    query = http_request.query_params
-    if unknown := set(query) - {*TAR_PARAMETERS, "tests", "durable"}:
-        raise BodyError(f"unknown parameters: {', '.join(sorted(unknown))}")
-    fields: dict[str, Any] = {name: query[name] for name in TAR_PARAMETERS if name in query}
+def _tar_request(raw: bytes, query: QueryParams) -> EvaluateRequest:
+    if unknown := set(query) - {*PARAMETERS}:
+        known = ", ".join(PARAMETERS)
+        raise BodyError(f"unknown parameters: {', '.join(sorted(unknown))}; known are {known}")
+    if (durable := TRUTH.get(query.get("durable", "").lower())) is None:
+        raise BodyError("durable: expected 1, true, 0 or false")
+    fields: dict[str, Any] = {name: query[name] for name in TEXT_PARAMETERS if name in query}
     if re.fullmatch("[0-9]{1,9}", fields.get("checkpoint", "")):
         fields["checkpoint"] = int(fields["checkpoint"])
-    fields |= {"tests": query.getlist("tests"), "durable": query.get("durable", "") in ("1", "true")}
+    fields |= {"tests": query.getlist("tests"), "durable": durable}
     fields["submission"] = {"tar": base64.b64encode(raw).decode()}
     return _checked(lambda: EvaluateRequest.model_validate(fields))

@@ -6,14 +6,18 @@ import asyncio
 import hmac
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 
+from slop_code.bridges.service.queue_records import SHUTTING_DOWN
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
+
+    from slop_code.bridges.service.service_records import Fault
 
     Message = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
@@ -24,20 +28,20 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 """They say nothing but that the service is there."""
 
 TOO_LARGE = "a body of more than {} bytes; the operator sets the limit (--max-request)"
-BODIES = 8
-"""Bodies of the largest size that fit into memory at the same time."""
+BODY_S = 60.0
+"""Seconds in which a body has to arrive."""
+
+MAX_BODIES_IN_MEMORY = 8
+"""Bodies of the largest size, or more smaller ones; a body counts until it is unpacked or answered."""
+
+RELEASE_BODY = "slop_code.release_body"
+"""Key of the scope: a function to call when nothing keeps the body any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
     max_bytes: int = 32 << 20
     """Of a body."""
-
-    body_s: float = 60.0
-    """Seconds in which a body has to arrive."""
-
-    send_s: float = 60.0
-    """Seconds in which a client has to read a part of an answer."""
 
     token: str | None = None
     """None: no token is needed."""
@@ -66,7 +70,7 @@ class RequestBounds:
             await self._app(scope, receive, send)
             return
         own, arrived, started = 0, False, False
-        deadline = time.monotonic() + self._limits.body_s
+        deadline = time.monotonic() + BODY_S
 
         async def bounded_receive() -> Message:
             nonlocal own, arrived
@@ -74,7 +78,7 @@ class RequestBounds:
                 async with asyncio.timeout(None if arrived else max(0.0, deadline - time.monotonic())):
                     message = await receive()
             except TimeoutError:
-                raise RefusedError(408, f"the body took longer than {self._limits.body_s:g} s") from None
+                raise RefusedError(408, f"the body took longer than {BODY_S:g} s") from None
             if message["type"] != "http.request":
                 return message
             arrived = not message.get("more_body", False)
@@ -82,39 +86,39 @@ class RequestBounds:
             own, self._bytes = own + size, self._bytes + size
             if own > self._limits.max_bytes:
                 raise RefusedError(413, TOO_LARGE.format(self._limits.max_bytes))
-            if self._bytes > BODIES * self._limits.max_bytes:
+            if self._bytes > MAX_BODIES_IN_MEMORY * self._limits.max_bytes:
                 raise RefusedError(429, "too many large requests at a time; try again in 1 s")
             return message
 
         async def watched_send(message: Message) -> None:
             nonlocal started
             started = True
-            try:
-                async with asyncio.timeout(self._limits.send_s):
-                    await send(message)
-            except TimeoutError:
-                raise ClientDisconnect from None  # it does not read
+            await send(message)
+
+        def release() -> None:
+            nonlocal own
+            own, self._bytes = 0, self._bytes - own
 
         try:
             self._check_headers(scope)
-            await self._app(scope, bounded_receive, watched_send)
+            await self._app({**scope, RELEASE_BODY: release}, bounded_receive, watched_send)
         except ClientDisconnect:
             return
         except (RefusedError, asyncio.CancelledError) as error:
             if started:
                 raise
-            refused = error if isinstance(error, RefusedError) else RefusedError(503, "the service is shutting down")
+            refused = error if isinstance(error, RefusedError) else RefusedError(503, SHUTTING_DOWN)
             self._refused(refused.status)
             await refusal(refused.status, str(refused))(scope, receive, send)
         finally:
-            self._bytes -= own
+            release()
 
     def _check_headers(self, scope: MutableMapping[str, Any]) -> None:
         headers = Headers(scope=scope)
-        local = (scope.get("server") or ("", 0))[1] is None  # a Unix socket has no name
+        local = (scope.get("server") or ("", None))[1] is None  # a Unix socket has no name
         if not local and self._limits.hosts is not None:
             if _host(headers.get("host", "")) not in self._limits.hosts:
-                raise RefusedError(421, "the header Host names another server")
+                raise RefusedError(421, "the header Host names another server; the operator sets the address (--host)")
             if "origin" in headers and _host(headers["origin"].partition("://")[2]) not in self._limits.hosts:
                 raise RefusedError(403, "the request comes from a page of another site")
         if self._limits.token is not None and scope["path"] not in OPEN_PATHS:
@@ -126,9 +130,7 @@ class RequestBounds:
             raise RefusedError(413, TOO_LARGE.format(self._limits.max_bytes))
 
 
-def refusal(
-    status: int, reason: str, retry_after: int | None = None, fault: Literal["request", "submission"] = "request"
-) -> JSONResponse:
+def refusal(status: int, reason: str, retry_after: int | None = None, fault: Fault = "request") -> JSONResponse:
     """The connection stays open for a while, so that a client which still sends its body can read this."""
     headers = {"Retry-After": str(retry_after or 1)} if status == 429 else {}
     if status == 401:

@@ -44,6 +44,11 @@ HEADER_S = 10.0
 KEEP_ALIVE_S = 30.0
 """The same for every further one."""
 
+SEND_S = 60.0
+"""Seconds in which a client has to read a part of an answer."""
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
@@ -59,9 +64,6 @@ class ServerSettings:
     limits: RequestLimits = field(default_factory=RequestLimits)
     drain_s: float = 600.0
     """Seconds for which SIGTERM lets requests end."""
-
-    keep_s: float = 24 * 3600.0
-    """Seconds for which results of durable jobs are kept."""
 
     def __post_init__(self) -> None:
         if self.port is not None and self.host not in LOOPBACK and self.limits.token is None:
@@ -82,7 +84,9 @@ class ServerStart:
 
 
 class _TimedConnection(H11Protocol):
-    """Closes a connection on which no request begins: uvicorn waits for the end of a header without a limit."""
+    """Closes a connection on which no request begins, or no answer is read: uvicorn waits for both without a limit."""
+
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -95,7 +99,20 @@ class _TimedConnection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._silence.cancel()
+        self._stop_waiting_for_reader()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(SEND_S, self.transport.abort)  # to close it would wait for the reader
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop_waiting_for_reader()
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
 
     def _wait_for_request(self, seconds: float) -> None:
         self._silence = self.loop.call_later(seconds, self._close_if_silent)
@@ -114,22 +131,24 @@ class _Server(uvicorn.Server):
 
 
 async def serve(settings: ServerSettings, cache: Cache, started: Callable[[ServerStart], None]) -> None:
-    """Serves until SIGTERM or SIGINT, which lets requests end; a second one cancels them.
+    """Serves until a signal, which lets requests end; a second one cancels them.
 
     `started` is called when it listens.
     """
     sockets = _sockets(settings)
+    bound = settings.unix_socket and _file_id(settings.unix_socket)
     try:
         queue = await asyncio.to_thread(ServiceQueue, settings.queue, cache)
         try:
-            durable = DurableJobs(settings.state, queue, settings.keep_s)
+            durable = DurableJobs(settings.state, queue)
             try:
                 resumed, damaged = await asyncio.to_thread(durable.resume)
+                service = RewardService(queue, durable, ServiceMetrics(queue), settings.limits)
+                server = _server(settings, service)
+                _end_on_signals(server, service)
                 problems = len(queue.inputs.problem_names())
                 started(ServerStart([_address(each) for each in sockets], problems, resumed, damaged))
-                await _serve_until_signal(
-                    settings, RewardService(queue, durable, ServiceMetrics(queue), settings.limits), sockets
-                )
+                await server.serve(sockets)
             finally:
                 durable.closing()
         finally:
@@ -138,14 +157,14 @@ async def serve(settings: ServerSettings, cache: Cache, started: Callable[[Serve
     finally:
         for each in sockets:
             each.close()
-        if settings.unix_socket is not None:
-            settings.unix_socket.unlink(missing_ok=True)
+        if settings.unix_socket is not None and bound == _file_id(settings.unix_socket):
+            settings.unix_socket.unlink()  # another one is of a server that was started meanwhile
 
 
-async def _serve_until_signal(settings: ServerSettings, service: RewardService, sockets: list[socket.socket]) -> None:
+def _server(settings: ServerSettings, service: RewardService) -> _Server:
     app = service_app(service)
     add_nemo_gym(app, service)
-    server = _Server(
+    return _Server(
         uvicorn.Config(
             app,
             log_level="error",
@@ -162,18 +181,17 @@ async def _serve_until_signal(settings: ServerSettings, service: RewardService, 
         )
     )
 
+
+def _end_on_signals(server: _Server, service: RewardService) -> None:
+    """Until the loop is closed: a signal while the queue is closed would leave boxes and folders otherwise."""
+
     def end() -> None:
         server.force_exit = server.should_exit
         server.should_exit = service.draining = True
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    try:
-        await server.serve(sockets)
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as SIGHUP is under nohup
+            asyncio.get_running_loop().add_signal_handler(number, end)
 
 
 def _sockets(settings: ServerSettings) -> list[socket.socket]:
@@ -198,15 +216,15 @@ def _sockets(settings: ServerSettings) -> list[socket.socket]:
 
 def _tcp_socket(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
-        made.listen(BACKLOG)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
     except BaseException:
-        made.close()
+        listener.close()
         raise
-    return made
+    return listener
 
 
 def _unix_socket(path: Path) -> socket.socket:
@@ -214,17 +232,24 @@ def _unix_socket(path: Path) -> socket.socket:
     with contextlib.suppress(FileNotFoundError):
         if stat.S_ISSOCK(path.lstat().st_mode) and not _answers(path):
             path.unlink()
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
-        made.bind(str(path))
-        made.listen(BACKLOG)
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
     except BaseException:
-        made.close()
+        listener.close()
         raise
     finally:
         os.umask(before)
-    return made
+    return listener
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """Device and inode; None where there is no such file."""
+    with contextlib.suppress(FileNotFoundError):
+        return (status := path.lstat()).st_dev, status.st_ino
+    return None
 
 
 def _answers(path: Path) -> bool:
@@ -236,8 +261,8 @@ def _answers(path: Path) -> bool:
     return True
 
 
-def _address(made: socket.socket) -> str:
-    name = made.getsockname()
-    if made.family == socket.AF_UNIX:
+def _address(listener: socket.socket) -> str:
+    name = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
         return f"unix:{name}"
     return f"http://[{name[0]}]:{name[1]}" if ":" in name[0] else f"http://{name[0]}:{name[1]}"

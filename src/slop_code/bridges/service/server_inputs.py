@@ -70,8 +70,8 @@ class ServerInputs:
         if request.environment is None:
             return next(iter(self._environments.values()))
         if request.environment not in self._environments:
-            known = ", ".join(self._environments) or "none but the default"
-            raise UsageError(f"environment: {request.environment!r} is not offered by this server: {known}")
+            known = f"give one of {', '.join(self._environments)}" if self._environments else "leave it out"
+            raise UsageError(f"environment: {request.environment!r} is not offered by this server; {known}")
         return self._environments[request.environment]
 
     def allowed_folder(self, path: str) -> Path:

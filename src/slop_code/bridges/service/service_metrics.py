@@ -10,7 +10,8 @@ from prometheus_client.core import GaugeMetricFamily
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from slop_code.bridges.service.service_queue import Answer, ServiceQueue
+    from slop_code.bridges.service.queue_records import EvaluationOutcome
+    from slop_code.bridges.service.service_queue import ServiceQueue
 
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 
@@ -30,8 +31,8 @@ class ServiceMetrics:
             "slop_code_answer_seconds", "Seconds from request to answer", buckets=SECONDS, registry=self._registry
         )
 
-    def answered(self, answer: Answer, seconds: float) -> None:
-        self._answers.labels(answer.state, answer.source).inc()
+    def answered(self, outcome: EvaluationOutcome, seconds: float) -> None:
+        self._answers.labels(outcome.state, outcome.source).inc()
         self._seconds.observe(seconds)
 
     def refused(self, status: int) -> None:

@@ -6,11 +6,18 @@ import contextlib
 import os
 import threading
 import traceback
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
+from slop_code.bridges.agent_workspace import MAX_UNPACKED
+from slop_code.bridges.service.queue_records import (
+    SHUTTING_DOWN,
+    EvaluationOutcome,
+    QueuedEvaluation,
+    QueueFullError,
+)
 from slop_code.bridges.service.server_inputs import ServerInputs
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.evaluation.command import check_pytest_args
@@ -31,7 +38,7 @@ from slop_code.runs.scheduler import SchedulerContext, cached_results, run_jobs
 
 if TYPE_CHECKING:
     from slop_code.bridges.service.server_inputs import QueueSettings
-    from slop_code.bridges.service.service_records import EvaluateRequest, Fault, ServiceState
+    from slop_code.bridges.service.service_records import EvaluateRequest
     from slop_code.execution.cache import Cache
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import Job, SubmissionKey
@@ -39,55 +46,11 @@ if TYPE_CHECKING:
 READERS = 4
 """Results that are read at a time."""
 
-MAX_UNPACKED = 2 << 30
-"""Bytes of a submission that is sent as an archive: compressed, a thousandth of them are sent."""
-
 MAX_RETRY_AFTER_S = 60
 TRIM_INTERVAL = 500
 """Evaluations after which the result cache is reduced to its limit."""
 
-CHANGED = "the submission or the problem changed while the request waited; send it again"
-
-
-class QueueFullError(SlopCodeError):
-    def __init__(self, retry_after: int, reason: str = "the queue is full") -> None:
-        super().__init__(f"{reason}; try again in {retry_after} s")
-        self.retry_after = retry_after
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The end of an evaluation."""
-
-    state: ServiceState
-    results: CorrectnessResults | None = None
-    reason: str | None = None
-    source: Literal["evaluated", "cached"] = "evaluated"
-    attempts: int = 1
-    fault: Fault = "request"
-    """Of a request that is rejected."""
-
-    @classmethod
-    def of(cls, results: CorrectnessResults, source: Literal["evaluated", "cached"]) -> Answer:
-        state: ServiceState = "partial" if results.partial else "evaluated"
-        if results.infrastructure_failure:
-            state = "infrastructure_failure"
-        return cls(state, results, results.infrastructure_failure_reason, source)
-
-
-@dataclass(slots=True, eq=False)
-class QueuedEvaluation:
-    """An evaluation, shared by all requests with the same inputs that came before it ended."""
-
-    job: Job
-    folders: contextlib.ExitStack
-    """Of the submission and of its result, removed at the end."""
-
-    ended: Future[Answer] = field(default_factory=Future)
-    requests: int = 1
-    """Requests that wait for it; it is cancelled when the last one is withdrawn."""
-
-    running: bool = False
+CHANGED_MEANWHILE = "the submission or the problem changed while the request waited; send it again"
 
 
 class ServiceQueue:
@@ -145,7 +108,7 @@ class ServiceQueue:
     def _reserve(self, *, bounded: bool) -> None:
         with self._lock:
             if self._closed:
-                raise InfrastructureError("the service is shutting down")
+                raise InfrastructureError(SHUTTING_DOWN)
             full = bounded and self._reserved + len(self._pending) >= self.settings.max_jobs
             self._reserved += not full
         if full:
@@ -160,9 +123,14 @@ class ServiceQueue:
             path = request.submission.path
             source = request.submission.content() if path is None else self.inputs.allowed_folder(path)
             folder = folders.enter_context(submission_folder(source, self._cache, max_bytes=MAX_UNPACKED))
-            output = folders.enter_context(self._cache.session_folder()) / "result"
+            # A submission that was unpacked has a session folder already: each holds a descriptor for its lock.
+            session = folder.parent if path is None else folders.enter_context(self._cache.session_folder())
             submission = Submission(
-                problem=problem, checkpoint=checkpoint, environment=environment, path=folder, output=output
+                problem=problem,
+                checkpoint=checkpoint,
+                environment=environment,
+                path=folder,
+                output=session / "result",
             )
             digests = ExpectedDigests(self._remote).digests(submission, self._signatures)
             items = [(submission, digests, NO_RESULT)]
@@ -170,25 +138,22 @@ class ServiceQueue:
             if pytest_args:
                 job = replace(job, key=None, pytest_args=pytest_args)
             if (cached := cached_results(job, self._result_cache, self._remote)) is not None:
-                return _answered(job, Answer.of(cached[0], "cached"))
-            evaluation = self._joined(job)
-            if evaluation.job is job:
-                evaluation.folders = folders.pop_all()
-                self._feed.add(job)
-            return evaluation
+                return QueuedEvaluation.of_cached(job, cached[0])
+            return self._joined(job, folders)
 
-    def _joined(self, job: Job) -> QueuedEvaluation:
-        """A new evaluation, or the pending one with the same inputs."""
+    def _joined(self, job: Job, folders: contextlib.ExitStack) -> QueuedEvaluation:
+        """A new evaluation, which takes over the folders, or the pending one with the same inputs."""
         with self._lock:
             if self._closed:
-                raise InfrastructureError("the service is shutting down")
+                raise InfrastructureError(SHUTTING_DOWN)
             if job.key is not None and (pending := self._by_key.get(job.key)) is not None:
                 pending.requests += 1
                 return pending
-            evaluation = QueuedEvaluation(job, contextlib.ExitStack())
+            evaluation = QueuedEvaluation(job, folders.pop_all())
             self._pending[job.targets[0].key] = evaluation
             if job.key is not None:
                 self._by_key[job.key] = evaluation
+            self._feed.add(job)  # with the lock, so that a failed scheduler loses both or none
             return evaluation
 
     def withdraw(self, evaluation: QueuedEvaluation) -> None:
@@ -213,11 +178,11 @@ class ServiceQueue:
                 return
             except Exception as error:  # noqa: BLE001  (the service goes on)
                 reason = str(error) if isinstance(error, SlopCodeError) else traceback.format_exc()
-                self._feed.take()  # first: what comes later has its turn
-                with self._lock:
+                with self._lock:  # what comes later has its turn
+                    self._feed.take()
                     lost = list(self._pending.values())
                 for evaluation in lost:
-                    self._settle(evaluation, Answer("infrastructure_failure", reason=reason))
+                    self._settle(evaluation, EvaluationOutcome("infrastructure_failure", reason=reason))
                 if self._control.finishing:
                     return
                 self._control.wait(1.0)
@@ -242,44 +207,45 @@ class ServiceQueue:
                 if isinstance(event, SubmissionOutcome):
                     self._readers.submit(self._finish, evaluation, event)
 
-    def _finish(self, evaluation: QueuedEvaluation, outcome: SubmissionOutcome) -> None:
+    def _finish(self, evaluation: QueuedEvaluation, finished: SubmissionOutcome) -> None:
         try:
-            answer = self._answer(evaluation, outcome)
+            outcome = self._outcome(evaluation, finished)
         except Exception:  # noqa: BLE001  (whoever waits gets an answer)
-            answer = Answer("infrastructure_failure", reason=f"an error in slop-code itself\n{traceback.format_exc()}")
-        if outcome.facts.duration:
-            self.finished_s += (outcome.facts.duration - self.finished_s) / 10
-        self._settle(evaluation, answer)
+            reason = f"an error in slop-code itself\n{traceback.format_exc()}"
+            outcome = EvaluationOutcome("infrastructure_failure", reason=reason)
+        if finished.facts.duration:
+            self.finished_s += (finished.facts.duration - self.finished_s) / 10
+        self._settle(evaluation, outcome)
         self._finished += 1
         if self._finished % TRIM_INTERVAL == 0:
             self._result_cache.trim()
 
-    def _answer(self, evaluation: QueuedEvaluation, outcome: SubmissionOutcome) -> Answer:
+    def _outcome(self, evaluation: QueuedEvaluation, finished: SubmissionOutcome) -> EvaluationOutcome:
         """A request that was accepted is right, but for filters that only pytest understands."""
-        facts, output, job = outcome.facts, outcome.submission.output, evaluation.job
+        facts, output, job = finished.facts, finished.submission.output, evaluation.job
         if output is None or not os.path.exists(output / RESULT_FILE):
-            cancelled = not evaluation.requests or self._control.stopped
-            state: ServiceState = "cancelled" if cancelled else "infrastructure_failure"
-            return Answer(state, reason=facts.reason, attempts=facts.attempts)
-        key = key_of_result(outcome.submission.environment, facts, remote=self._remote)
+            if not evaluation.requests or self._control.stopped:
+                return EvaluationOutcome.of_cancelled()
+            return EvaluationOutcome("infrastructure_failure", reason=facts.reason, attempts=facts.attempts)
+        key = key_of_result(finished.submission.environment, facts, remote=self._remote)
         if key is not None and job.key is not None and key != job.key:
-            return Answer("infrastructure_failure", reason=CHANGED)
+            return EvaluationOutcome("infrastructure_failure", reason=CHANGED_MEANWHILE)
         results = CorrectnessResults.load(output / RESULT_FILE)
         try:
             refuse_empty_selection(results)
         except UsageError as error:
-            return Answer("rejected", reason=str(error))
-        return Answer.of(results, _source(outcome))
+            return EvaluationOutcome("rejected", reason=str(error))
+        return EvaluationOutcome.of(results, "cached" if finished.source == "cached" else "evaluated")
 
-    def _settle(self, evaluation: QueuedEvaluation, answer: Answer) -> None:
-        """Does nothing for one that has its answer: the scheduler may fail while a result is read."""
+    def _settle(self, evaluation: QueuedEvaluation, outcome: EvaluationOutcome) -> None:
+        """Does nothing for one that has its outcome: the scheduler may fail while a result is read."""
         with self._lock:
             if self._pending.pop(evaluation.job.targets[0].key, None) is None:
                 return
             self._forget_key(evaluation)
-        with contextlib.suppress(OSError):  # the next session removes what is left
+        with contextlib.suppress(Exception):  # whatever it is: the next session removes what is left
             evaluation.folders.close()
-        evaluation.ended.set_result(answer)
+        evaluation.ended.set_result(outcome)
 
     def close(self) -> None:
         """Take no more requests, and cancel those that are pending."""
@@ -289,16 +255,6 @@ class ServiceQueue:
         self._scheduler.join()
         self._readers.shutdown()
         for evaluation in list(self._pending.values()):
-            self._settle(evaluation, Answer("cancelled", reason="the service was shut down"))
+            self._settle(evaluation, EvaluationOutcome.of_cancelled())
         self._executor.close()
         self._result_cache.trim()
-
-
-def _source(outcome: SubmissionOutcome) -> Literal["evaluated", "cached"]:
-    return "cached" if outcome.source == "cached" else "evaluated"
-
-
-def _answered(job: Job, answer: Answer) -> QueuedEvaluation:
-    evaluation = QueuedEvaluation(job, contextlib.ExitStack())
-    evaluation.ended.set_result(answer)
-    return evaluation

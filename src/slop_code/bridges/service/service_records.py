@@ -12,7 +12,9 @@ from slop_code.errors import SubmissionError
 from slop_code.evaluation.reward_values import rewards_of
 
 if TYPE_CHECKING:
-    from slop_code.bridges.service.service_queue import Answer
+    from collections.abc import Mapping
+
+    from slop_code.bridges.service.queue_records import EvaluationOutcome
     from slop_code.evaluation.evaluator.submission_source import SubmissionSource
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
@@ -20,19 +22,22 @@ MAX_FAILURES = 1000
 MAX_MESSAGE_LENGTH = 4000
 """Characters of a failure's message in an answer; the rest is left out."""
 
-ServiceState = Literal["evaluated", "partial", "infrastructure_failure", "rejected", "cancelled"]
+ServiceState = Literal["evaluated", "partial", "infrastructure_failure", "rejected"]
 """Only `evaluated` is a verdict. `partial`: a part of the tests was asked for."""
 
 Fault = Literal["request", "submission"]
+EvaluationSource = Literal["evaluated", "cached"]
 
 STATUS_CODES: dict[ServiceState, int] = {
     "evaluated": 200,
     "partial": 200,
     "infrastructure_failure": 503,
     "rejected": 422,
-    "cancelled": 409,
 }
 
+
+Text = Annotated[str, Field(max_length=4096)]
+"""A text that errors repeat."""
 
 MAX_KEYS = 32
 """Of an object with named fields. Each unknown one would be a mistake to report, which takes memory."""
@@ -67,7 +72,7 @@ class SubmissionPart(RequestPart):
     files: Annotated[dict[str, str | EncodedFile] | None, BeforeValidator(_check_files)] = Field(
         None, description="contents by their names"
     )
-    path: str | None = Field(None, description="a folder of the server, below one that it allows")
+    path: Text | None = Field(None, description="a folder of the server, below one that it allows")
     tar: str | None = Field(None, description="a tar archive, plain or compressed with gzip, in base64")
 
     @model_validator(mode="after")
@@ -95,15 +100,19 @@ def _decoded(name: str, text: str) -> bytes:
 class EvaluateRequest(RequestPart):
     """A request to evaluate a submission."""
 
-    problem: str = Field(description="name of a problem of the server")
-    checkpoint: int | str = Field(description="number or name")
+    problem: Text = Field(description="name of a problem of the server")
+    checkpoint: int | Text = Field(description="number or name")
     submission: SubmissionPart
-    environment: str | None = Field(None, description="one of the server's environments; none: its default")
-    policy: str = Field("all-cases", description="the policy that `reward` answers for: a name or an expression")
-    tests: Annotated[list[Annotated[str, Field(max_length=4096)]], FailFast()] = Field(
+    environment: Text | None = Field(None, description="one of the server's environments; none: its default")
+    policy: Text = Field("all-cases", description="the policy that `reward` answers for: a name or an expression")
+    tests: Annotated[list[Text], FailFast()] = Field(
         [], max_length=1000, description="only these tests: node ids, or -k, -m and --group with a value; no verdict"
     )
     durable: bool = Field(False, description="answer at once, and keep the job until its result is fetched")
+
+    def repeated_fields(self) -> dict[str, str]:
+        """Those that an answer repeats. They are small: who waits for an answer keeps these, not the request."""
+        return {"problem": self.problem, "checkpoint": str(self.checkpoint), "policy": self.policy}
 
 
 class BatchRequest(RequestPart):
@@ -138,7 +147,7 @@ class EvaluationAnswer(BaseModel):
     total_counts: dict[str, int] = {}
     failures: list[FailureAnswer] = Field([], description=f"the first {MAX_FAILURES} tests that did not pass")
     fault: Fault | None = Field(None, description="of a rejected request: what is wrong, the request or the submission")
-    source: Literal["evaluated", "cached"] = "evaluated"
+    source: EvaluationSource = "evaluated"
     attempts: int = 1
     duration: float = 0.0
     isolation: dict[str, Any] = {}
@@ -146,19 +155,18 @@ class EvaluationAnswer(BaseModel):
     warnings: list[str] = []
 
     @classmethod
-    def of(cls, request: EvaluateRequest, answer: Answer) -> EvaluationAnswer:
-        named = {"problem": request.problem, "checkpoint": str(request.checkpoint), "policy": request.policy}
-        results = answer.results
+    def of(cls, repeated: Mapping[str, str], outcome: EvaluationOutcome) -> EvaluationAnswer:
+        """`repeated`: `repeated_fields` of the request."""
+        results = outcome.results
         if results is None:
-            fault = answer.fault if answer.state == "rejected" else None
-            return cls(state=answer.state, reason=answer.reason, fault=fault, attempts=answer.attempts, **named)
-        named["checkpoint"] = results.checkpoint_name
+            fault = outcome.fault if outcome.state == "rejected" else None
+            return cls(state=outcome.state, reason=outcome.reason, fault=fault, attempts=outcome.attempts, **repeated)
         return cls(
-            state=answer.state,
-            reason=answer.reason,
-            source=answer.source,
-            **named,
-            **(_verdict(results, request.policy) if answer.state in ("evaluated", "partial") else {}),
+            state=outcome.state,
+            reason=outcome.reason,
+            source=outcome.source,
+            **{**repeated, "checkpoint": results.checkpoint_name},
+            **(reward_fields(results, repeated["policy"]) if outcome.state in ("evaluated", "partial") else {}),
             attempts=len(results.attempts) + 1,
             duration=results.duration,
             isolation=results.isolation,
@@ -167,7 +175,7 @@ class EvaluationAnswer(BaseModel):
         )
 
 
-def _verdict(results: CorrectnessResults, policy: str) -> dict[str, Any]:
+def reward_fields(results: CorrectnessResults, policy: str) -> dict[str, Any]:
     failed = [test for test in results.tests if test.status != "passed" and not test.quarantined]
     return {
         "reward": None if results.partial else float(results.passes(policy)),

@@ -74,17 +74,22 @@ def submission_folder(
         return
     with cache.session_folder() as session:
         folder = session / "submission"
-        try:
-            with _members(source) as members:
-                write_tree(_checked(members, MAX_BYTES if max_bytes is None else max_bytes, any_links), folder)
-        except ArchiveError as error:
-            raise SubmissionError(f"submission: the archive has {error.fact}") from error
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            fact = "not a tar archive, plain or compressed with gzip, or one that is damaged or ends early"
-            raise SubmissionError(f"submission: {fact}") from error
-        except OSError as error:
-            raise InfrastructureError(os_error_text(error, folder)) from error
+        _unpack(source, folder, MAX_BYTES if max_bytes is None else max_bytes, any_links)
+        del source  # it may be large, and the folder may wait for long
         yield folder
+
+
+def _unpack(source: SubmissionSource, folder: Path, max_bytes: int, any_links: bool) -> None:
+    try:
+        with _members(source) as members:
+            write_tree(_checked(members, max_bytes, any_links), folder)
+    except ArchiveError as error:
+        raise SubmissionError(f"submission: the archive has {error.fact}") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        fact = "not a tar archive, plain or compressed with gzip, or one that is damaged or ends early"
+        raise SubmissionError(f"submission: {fact}") from error
+    except OSError as error:
+        raise InfrastructureError(os_error_text(error, folder)) from error
 
 
 @contextlib.contextmanager
