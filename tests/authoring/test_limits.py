@@ -20,6 +20,7 @@ from slop_code.authoring.check.steps import check_step
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig
 from slop_code.execution import EnvironmentSpec
+from slop_code.execution.environment import TimeoutsSpec
 from tests.authoring.reference_results import case, judged
 
 FLAKY = case("c", "failed", markers=["quarantined"])
@@ -111,9 +112,9 @@ def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, locat
     assert finding.fix == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
 
 
-def times(*tests, timeout=10.0, whole=1.0, session_timeout=None):
+def times(*tests, timeout=10.0, whole=1.0, session_timeout=None, **timeouts):
     checkpoint = CheckpointConfig(timeout=timeout, session_timeout=session_timeout)
-    return TimeHeadroom.of(checkpoint, judged(*tests, whole=whole))
+    return TimeHeadroom.of(checkpoint, judged(*tests, whole=whole), TimeoutsSpec(**timeouts))
 
 
 @pytest.mark.parametrize(
@@ -145,6 +146,25 @@ def test_sessions_that_come_near_their_timeout(whole, session_timeout, short):
     """By default a session has 120 seconds, and for each test twice its timeout and 6 seconds."""
     own = times(case("a"), case("b"), whole=whole, session_timeout=session_timeout)
     assert len(list(long_sessions({"checkpoint_1": own}))) == short
+
+
+def test_timeouts_of_the_environment_come_before_those_of_the_problem(tmp_path):
+    """The advice names the setting that counts."""
+    own = times(case("a", seconds=2.6), timeout=1.0, whole=26.0, session_timeout=1.0, test=10, session=100)
+    assert (own.timeout, own.session_timeout) == (10, 100)
+    [slow] = slow_tests(tmp_path, {"checkpoint_1": own})
+    assert "the timeout of 10 s is 3.8 times that" in slow.message
+    assert slow.fix == "Set timeouts.test: 30 in the environment, or make the test quicker."
+    [long] = long_sessions({"checkpoint_1": own})
+    assert long.fix == "Raise timeouts.session in the environment."
+    assert times(case("a"), test=20).session_timeout == 120 + 2 * 20 + 6
+
+
+def test_the_step_counts_with_the_timeouts_of_the_environment(bench, cache):
+    environment = "type: local\nname: own\nisolation: none\ntimeouts: {test: 61, session: 501}\n"
+    report = check_step(bench({"environment.yaml": environment}), "limits")
+    facts = report.outcome.facts["checkpoints"]["checkpoint_1"]
+    assert (facts["timeout"], facts["session_timeout"]) == (61, 501)
 
 
 NEEDY = """\
@@ -213,7 +233,7 @@ def test_the_summary_says_how_near_the_reference_comes_to_each_limit():
         case("b", usage={**none, **sizes, "memory_bytes": 1 << 20, "disk_bytes": 51 << 20}),
         case("c", usage={**none, **unknown}),
     ]
-    own = TimeHeadroom.of(CheckpointConfig.model_validate({"order": 1, "timeout": 30}), judged(*tests))
+    own = times(*tests, timeout=30.0)
     limits = EnvironmentSpec.model_validate({"type": "local", "name": "test", "limits": {"disk": "200M"}}).limits
     slowest, _, used = summary_lines("checkpoint_1", own, limits)
     assert "the timeout is 30 s (10%); suggested: 30 s" in slowest

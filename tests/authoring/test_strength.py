@@ -32,6 +32,7 @@ from slop_code.authoring.check.strength.strength_step import (
 )
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CheckpointConfig, GroupType, TestResult
+from slop_code.execution import EnvironmentSpec
 from tests.authoring.conftest import SOUND
 from tests.authoring.reference_results import case, judged
 
@@ -333,15 +334,18 @@ def test_only_tests_that_pass_and_decide_can_catch():
 
 
 @pytest.mark.parametrize(
-    ("longest", "whole", "given", "timeout", "session"),
+    ("longest", "whole", "given", "environment", "timeout", "session"),
     [
-        (0.01, 1.0, {"timeout": 30}, 5, 20),
-        (0.9, 7.0, {"timeout": 30}, 10, 40),
-        (0.9, 7.0, {"timeout": 3}, 3, 40),
-        (0.01, 1.0, {"timeout": 30, "session_timeout": 8}, 5, 8),
+        (0.01, 1.0, {"timeout": 30}, {}, 5, 20),
+        (0.9, 7.0, {"timeout": 30}, {}, 10, 40),
+        (0.9, 7.0, {"timeout": 3}, {}, 3, 40),
+        (0.01, 1.0, {"timeout": 30, "session_timeout": 8}, {}, 5, 8),
+        (0.01, 1.0, {"timeout": 30}, {"test": 600, "session": 3600}, 5, 20),
+        (0.9, 7.0, {"timeout": 3, "session_timeout": 8}, {"test": 4, "session": 9}, 4, 9),
     ],
 )
-def test_mutants_get_the_time_of_the_reference_many_times_over(longest, whole, given, timeout, session):
+def test_mutants_get_the_time_of_the_reference_many_times_over(longest, whole, given, environment, timeout, session):
     reference = judged(case("quick", seconds=0.001), case("slow", seconds=longest), whole=whole)
-    found = with_short_timeouts(CheckpointConfig(**given), reference)
-    assert (found.timeout, found.session_timeout) == (timeout, session)
+    spec = EnvironmentSpec.model_validate({"type": "local", "name": "test", "timeouts": environment})
+    found = with_short_timeouts(spec, CheckpointConfig(**given), reference).timeouts
+    assert (found.test, found.session) == (timeout, session)

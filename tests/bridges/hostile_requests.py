@@ -78,6 +78,7 @@ def archives() -> Iterator[tuple[str, bytes]]:
     yield "half of gzip", gzip.compress(member(MAIN, b"x" * 10_000) + END)[:60]
     yield "gzip in gzip", gzip.compress(gzip.compress(member(MAIN, b"x") + END))
     yield "zeros compressed", gzip.compress(member(MAIN, size=8 << 30) + b"\0" * (64 << 20))
+    yield "padding compressed", gzip.compress(member(MAIN, b"x") + END + b"\0" * (64 << 20))
     yield "long name without end", member("././@LongLink", b"x" * 100, b"L")
     yield "pax path", pax({"path": "../../x"}) + member(MAIN, b"x") + END
     yield "pax size", pax({"size": "-5"}) + member(MAIN, b"x") + END

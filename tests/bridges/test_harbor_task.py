@@ -137,10 +137,21 @@ def test_an_asset_whose_name_means_something_in_a_dockerfile_is_refused(larder, 
         export(larder, tmp_path / "task")
 
 
-def test_a_checkpoint_without_a_specification_is_no_step(larder, tmp_path):
-    (larder / "checkpoint_2.md").unlink()
-    with pytest.raises(UsageError, match=r"checkpoint_2\.md: the specification cannot be read"):
+@pytest.mark.parametrize(
+    ("content", "fact"),
+    [
+        (None, "the specification cannot be read: No such file or directory"),
+        (b"\xff", "the specification cannot be read: it is no text in UTF-8"),
+        (b" \n", "empty"),
+    ],
+)
+def test_a_checkpoint_without_a_specification_is_no_step(larder, tmp_path, content, fact):
+    path = larder / "checkpoint_2.md"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(UsageError) as raised:
         export(larder, tmp_path / "task")
+    step = "a task needs the specification of every checkpoint: write it there"
+    assert str(raised.value) == f"{path}: {fact}; {step}"
     assert not (tmp_path / "task").exists()
 
 

@@ -56,7 +56,7 @@ def test_an_agent_works_through_checkpoints_and_each_is_scored_before_the_next_i
     rewards = [expected("steady", number) for number in (1, 2)]
     assert same(score["value"], mean_rewards(rewards))
     assert score["value"]["strict"] == 1
-    assert [same(value, mean_rewards([each])) for value, each in zip(found["intermediate"], rewards, strict=True)]
+    assert all(same(value, mean_rewards([each])) for value, each in zip(found["intermediate"], rewards, strict=True))
     texts = [step.partition("\n")[0] for step in found["steps"]]
     second = texts.index("# Larder, part 2: shopping lists")
     assert texts[0] == "# Larder, part 1: reading and scaling recipes"
@@ -190,13 +190,25 @@ def test_a_workspace_with_a_pipe_is_0_and_not_unscored(inspect_eval):
     assert "'./pipe': it is neither a file, a folder nor a symbolic link" in score["explanation"]
 
 
-def test_files_that_change_while_they_are_read_are_a_submission_like_any_other(inspect_eval):
-    """The daemon ends before the evaluation does, as Inspect cannot remove a folder that somebody fills."""
-    writer = "while date > log; do head -c 300000 /dev/zero > grows; done"
-    daemon = f"nohup timeout 2 sh -c '{writer}' >/dev/null 2>&1 & while ! [ -s grows ]; do sleep 0.1; done"
+@pytest.mark.parametrize("word", ["mktemp", "dd if="])
+def test_a_provider_that_fails_while_the_workspace_is_read_is_unscored_and_not_0(inspect_eval, word):
+    score = inspect_eval([write_files(snapshot("steady", 1))], provider_fails=word)["scores"]["problem_scorer"]
+    assert math.isnan(score["value"])
+    assert "the sandbox failed: RuntimeError: no answer" in score["explanation"]
+
+
+def test_files_that_change_while_they_are_read_are_a_submission_like_any_other(inspect_eval, tmp_path):
+    """A daemon fills the workspace until the first checkpoint was scored, as the second one lets it end."""
+    going, ended = tmp_path / "going", tmp_path / "ended"
+    going.touch()
+    os.mkfifo(ended)
+    writer = f"while [ -e {going} ]; do date > log; head -c 300000 /dev/zero > grows; done; : > {ended}"
+    daemon = f"nohup timeout 300 sh -c '{writer}' >/dev/null 2>&1 & while ! [ -s grows ]; do sleep 0.1; done"
     large = "head -c 9000000 /dev/urandom > large"  # more than is read at once
-    found = inspect_eval([write_files(snapshot("steady", 1)), large, daemon])
-    assert found["scores"]["problem_scorer"]["value"]["strict"] == 1
+    stop = f"rm {going} && timeout 300 cat {ended}"
+    found = inspect_eval([write_files(snapshot("steady", 1)), large, daemon], [stop])
+    assert not going.exists()
+    assert found["intermediate"][0]["strict"] == 1
 
 
 def test_a_workspace_that_cannot_be_packed_is_0_and_not_unscored(inspect_eval):

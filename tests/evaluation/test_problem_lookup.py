@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem.problem_lookup import find_folder, find_problem, problems_folders
+from slop_code.evaluation.problem.problem_lookup import find_folder, find_problem, problems_folders, problems_in
 
 CONFIG = "{name: words, version: 1, description: '', tags: [], entry_file: a.py, checkpoints: {checkpoint_1: {}}}"
 
@@ -53,6 +55,16 @@ def test_the_first_folder_that_has_the_problem_is_taken(here, monkeypatch):
     add(here / "flat")
     assert find_problem("words", None).path == here / "flat/words"
     assert find_folder("other", problems_folders(None)) is None
+    assert problems_in(*problems_folders(None)) == {"words": Path("flat/words")}
+
+
+def test_a_folder_without_a_config_yaml_is_no_problem(here, monkeypatch):
+    """It hides no problem of this name in a later folder."""
+    monkeypatch.setenv("SCBENCH_PROBLEMS_PATH", "flat")
+    add(here / "problems")
+    (here / "flat/words").mkdir(parents=True)
+    assert find_folder("words", problems_folders(None)) == Path("problems/words")
+    assert problems_in(*problems_folders(None)) == {"words": Path("problems/words")}
 
 
 def test_the_error_names_all_folders_that_were_searched(here, monkeypatch):

@@ -174,6 +174,16 @@ def test_damage_of_compressed_content_is_found(own_cache):
         pytest.fail("unpacked")
 
 
+def test_padding_of_a_compressed_archive_is_read_up_to_a_bound(own_cache):
+    archive = member("main.py", content=b"pass") + END
+    with submission_folder(gzip.compress(archive + bytes(1 << 20)), own_cache) as folder:
+        assert everything_in(folder) == {"main.py"}
+    packed = io.BytesIO(gzip.compress(archive) + gzip.compress(bytes(1 << 20)) * 1000)
+    with pytest.raises(SubmissionError, match="more than 1 MiB after its end"), submission_folder(packed, own_cache):
+        pytest.fail("unpacked")
+    assert packed.tell() < len(packed.getbuffer()) // 2, "most of it was not read"
+
+
 HOSTILE_MAPPINGS = {
     "absolute": ({"/x": ""}, "submission: '/x': it is an absolute path"),
     "parent": ({"../x": ""}, f"submission: '../x': {OUTSIDE}"),

@@ -134,6 +134,16 @@ def test_two_submissions_may_not_share_an_output(loose, options, world):
     assert not (world.folder / "out").exists()
 
 
+def test_an_executor_has_as_many_slots_as_workers_were_asked_for(world, run, held, options):
+    """The scheduler uses no more than these."""
+    given = []
+    held.__init__ = lambda _, slots, *__: given.append(slots)
+    held.answer = good(world)
+    held.go.set()
+    assert list(evaluate_run(run, executor="held", workers=2, **options))
+    assert given == [2]
+
+
 @pytest.mark.parametrize("workers", [0, -1])
 def test_fewer_than_one_worker_is_rejected(run, options, workers):
     with pytest.raises(UsageError, match=f"workers: expected at least 1, found {workers}"):

@@ -7,7 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem.problem_lookup import environment_word, problems_folders
+from slop_code.evaluation.problem.problem_lookup import (
+    CONFIG,
+    environment_word,
+    find_folder,
+    problems_folders,
+    problems_in,
+)
 from slop_code.execution.environment import load_environment
 
 if TYPE_CHECKING:
@@ -16,7 +22,6 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
 
-CONFIG = "config.yaml"
 SOLUTIONS = "solutions"
 
 
@@ -36,25 +41,20 @@ def problem_folders(given: Sequence[str], problems_dir: Path | None) -> list[Pat
     if os.path.exists(CONFIG):
         return [Path()]
     searched = problems_folders(problems_dir)
-    folders = next((inner for folder in searched if (inner := problems_in(folder))), [])
+    folders = next((list(inner.values()) for folder in searched if (inner := problems_in(folder))), [])
     if not folders:
         names = ", ".join(map(str, searched))
         raise UsageError(f"{names}: has no problem, and there is no {CONFIG} here; give the path of a problem's folder")
     return folders
 
 
-def problems_in(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
-
-
 def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     path = Path(given)
     if os.path.exists(path / CONFIG):
         return [path]
-    named = [folder / given for folder in problems_folders(problems_dir)] if "/" not in given else []
-    if existing := [folder for folder in named if os.path.exists(folder / CONFIG)]:
-        return existing[:1]
-    folders = problems_in(path)
+    if "/" not in given and (named := find_folder(given, problems_folders(problems_dir))) is not None:
+        return [named]
+    folders = list(problems_in(path).values())
     if not folders:
         fact = f"has neither a {CONFIG} nor a folder of a problem" if os.path.isdir(path) else "no such folder"
         raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")

@@ -13,6 +13,7 @@ import base64
 import contextlib
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from slop_code.bridges.shared_evaluator import evaluate_with_retries
@@ -28,7 +29,6 @@ from slop_code.reporting.score_text import score_explanation, score_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
@@ -97,7 +97,9 @@ async def fetch_workspace(run: Run, folder: str, packed: IO[bytes]) -> None:
 async def _read(run: Run, path: str, packed: IO[bytes]) -> None:
     script = 'dd if="$1" bs="$2" skip="$3" count=1 2>/dev/null | base64'
     for number in range(MAX_PACKED // CHUNK + 1):
-        _, printed = await _command(run, ["sh", "-c", script, "sh", path, str(CHUNK), str(number)])
+        status, printed = await _command(run, ["sh", "-c", script, "sh", path, str(CHUNK), str(number)])
+        if status != 0:
+            raise SubmissionError(f"the workspace cannot be read out of the sandbox (exit status {status})")
         try:
             part = base64.b64decode("".join(printed.split()), validate=True)
         except ValueError as error:
@@ -160,6 +162,11 @@ def first_checkpoints(problem: ProblemConfig, count: int | None) -> list[str]:
     if count is not None and not (isinstance(count, int) and 1 <= count <= len(names)):
         raise UsageError(f"checkpoints: expected a number from 1 to {len(names)}, found {count!r}")
     return names[:count]
+
+
+def absolute_environment(given: str | None) -> str | None:
+    """A path stays right when the other system changes the working directory; a name stays a name."""
+    return str(Path(given).absolute()) if given is not None and "/" in given else given
 
 
 def task_text(problem: ProblemConfig, checkpoint: str) -> str:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import write_atomic
 from slop_code._suggestions import near_or_known
+from slop_code.bridges.harbor_download import AgentContainer
 from slop_code.bridges.harbor_rewards import harbor_rewards
 from slop_code.bridges.shared_evaluator import evaluate_with_retries
-from slop_code.bridges.workspace_download import AgentContainer
 from slop_code.errors import InfrastructureError, SubmissionError, UsageError
 from slop_code.evaluation.policy import RatePolicy
 from slop_code.evaluation.problem.problem_lookup import find_problem
@@ -210,5 +210,6 @@ def _container_of(environment: Any) -> AgentContainer | None:
     labels = [f"--filter=label={PROJECT_LABEL}={project}", f"--filter=label={SERVICE_LABEL}={MAIN}"]
     names = engine.check_output("ps", "--all", "--quiet", "--no-trunc", *labels).split()
     if len(names) != 1:
-        raise InfrastructureError(f"{len(names)} containers of the trial's project {project}; expected one")
+        step = f"see `{engine.binary} ps --all {labels[0]}`, and run the trial again"
+        raise InfrastructureError(f"{len(names)} containers of the trial's project {project}, expected one; {step}")
     return AgentContainer(engine, names[0])

@@ -1,4 +1,4 @@
-"""Rewards as Harbor reads them."""
+"""Rewards as Harbor reads them, apart from `harbor.py`, which cannot be imported without Harbor."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._io import sync_folder, write_new
-from slop_code.bridges.exported_secrets import exposed_secret
+from slop_code.bridges.harbor_secrets import exposed_secret
 from slop_code.bridges.specification import specification
 from slop_code.errors import UsageError
 from slop_code.execution.assets import asset_environment, copy_assets

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from slop_code.bridges.agent_workspace import (
     COMMAND_S,
     CheckpointScore,
+    absolute_environment,
     fetch_workspace,
     first_checkpoints,
     refused_workspace,
@@ -151,13 +151,8 @@ def _scored(state: TaskState) -> dict[str, Any]:
 def _sample(given: str, checkpoints: int | None, environment: str | None) -> Sample:
     problem = find_problem(given, None)
     names = first_checkpoints(problem, checkpoints)
-    kept = {"problem": str(problem.path), "checkpoints": names, "environment": _absolute(environment)}
+    kept = {"problem": str(problem.path), "checkpoints": names, "environment": absolute_environment(environment)}
     return Sample(id=problem.name, input=task_text(problem, names[0]), target="", metadata=kept)
-
-
-def _absolute(environment: str | None) -> str | None:
-    """A path stays right when Inspect changes the working directory; a name stays a name."""
-    return str(Path(environment).absolute()) if environment is not None and "/" in environment else environment
 
 
 def _as_solver(agent: Agent | Solver | str | None) -> Solver:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
@@ -16,6 +15,7 @@ from pydantic import Field
 from slop_code.bridges.agent_workspace import (
     COMMAND_S,
     CheckpointScore,
+    absolute_environment,
     fetch_workspace,
     first_checkpoints,
     refused_workspace,
@@ -126,9 +126,7 @@ class ProblemTaskset(vf.Taskset[CheckpointTask, ProblemTasksetConfig]):
             known = ", ".join(CHECKPOINT_REWARDS)
             reason = "others are metrics, which not every checkpoint has"
             raise UsageError(f"task.reward: expected one of {known}, found {self.config.task.reward!r}; {reason}")
-        environment = self.config.task.environment
-        if environment is not None and "/" in environment:
-            environment = str(Path(environment).absolute())
+        environment = absolute_environment(self.config.task.environment)
         settings = self.config.task.model_copy(update={"environment": environment})
         for given in self.config.problems:
             problem = find_problem(given, None)

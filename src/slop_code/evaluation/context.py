@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.cache import Cache
-    from slop_code.execution.environment import EnvironmentSpec
+    from slop_code.execution.environment import EnvironmentSpec, TimeoutsSpec
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.sandbox import Sandbox, ToolEnvironment
 
 
 def ignore_progress(_: object) -> None:
     """The callback of a caller that wants no progress."""
+
+
+def timeout_per_test(checkpoint: CheckpointConfig, timeouts: TimeoutsSpec) -> float:
+    return timeouts.test or checkpoint.timeout
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class EvaluationContext:
     @property
     def test_timeout(self) -> float:
         """Seconds for each test."""
-        return self.environment.timeouts.test or self.checkpoint.timeout
+        return timeout_per_test(self.checkpoint, self.environment.timeouts)
 
     def missing_entry_file(self, submission: Path) -> str | None:
         """The file that starts the submission, where the submission has no such file and no set-up may make it."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from slop_code._io import keep_ends, write_atomic
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
+from slop_code.evaluation.context import timeout_per_test
 from slop_code.evaluation.evidence import Evidence, PytestExit, pair_folders
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.reports.followed_files import follow_file, follow_stream, stream_progress
@@ -32,7 +33,6 @@ from slop_code.evaluation.staging import (
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.evaluation.warm_judge import warm_judge
 from slop_code.execution.concurrency import run_cancellable
-from slop_code.execution.environment import TimeoutsSpec
 from slop_code.execution.processor_share import processor_share
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from slop_code.evaluation.reports.stream_progress import StreamReader
     from slop_code.evaluation.roster import Roster
     from slop_code.execution.cache import Cache
+    from slop_code.execution.environment import TimeoutsSpec
     from slop_code.execution.session import Session
     from slop_code.execution.templates import TemplatePool
 
-NO_TIMEOUTS = TimeoutsSpec()
 SESSION_BASE_S = 120.0
 SESSION_TEST_S = 6.0
 Value = TypeVar("Value")
@@ -134,9 +134,9 @@ def _run_pair(
     )
 
 
-def session_timeout(checkpoint: CheckpointConfig, tests: int, timeouts: TimeoutsSpec = NO_TIMEOUTS) -> float:
+def session_timeout(checkpoint: CheckpointConfig, tests: int, timeouts: TimeoutsSpec) -> float:
     """Unless configured, it is long enough for every test to reach its own timeout, and again while it cleans up."""
-    test = timeouts.test or checkpoint.timeout
+    test = timeout_per_test(checkpoint, timeouts)
     return timeouts.session or checkpoint.session_timeout or SESSION_BASE_S + (2 * test + SESSION_TEST_S) * tests
 
 

@@ -104,14 +104,15 @@ def unpack_reports(read: Read, folders: Mapping[str, Path], max_size: int = MAX_
     Anything else (another kind of file, a name that leads elsewhere) is an infrastructure failure; an archive that
     ends early is an EOFError.
     """
+    left = max_size
     for (tree, *parts), member, content in _members(read):
         if tree == STATUS and not parts and content is not None:
             return _status(b"".join(content) if member.size < MAX_HEADER_SIZE else b"")
         if tree not in folders or not parts or not (member.isreg() or member.isdir()):
             raise ArchiveError(f"{member.name!r}, which nobody asked for")
-        max_size -= member.size
-        if max_size < 0:
-            raise ArchiveError(f"more than {MAX_REPORTS_SIZE >> 30} GB; what do the tests write?")
+        left -= member.size
+        if left < 0:
+            raise ArchiveError(f"more than {max_size} bytes of reports; let the tests print less")
         with open_folder(folders[tree], parts[:-1]) as parent, contextlib.suppress(FileExistsError):
             restore_member(member, content, parts[-1], parent, mode=0o755 if member.isdir() else 0o644)
     raise EOFError

@@ -2,7 +2,8 @@
 
 The sandbox is Inspect's local one, or its Docker sandbox with the file that `compose` names.
 Standard input: `problem`, `commands` (a list for each checkpoint), `log`, and optionally `compose`, `environment`,
-`epochs`, `message_limit`, `early_submit` (an agent that is told when its score is bad, and submits nothing at first).
+`epochs`, `message_limit`, `early_submit` (an agent that is told when its score is bad, and submits nothing at first),
+`provider_fails` (a command with this word fails in the local sandbox, whose provider answers no more).
 Standard output, in its last line: what tests look at.
 """
 
@@ -14,7 +15,9 @@ from inspect_ai.agent import react
 from inspect_ai.log import read_eval_log
 from inspect_ai.model import ModelOutput, get_model
 from inspect_ai.tool import bash
+from inspect_ai.util import ExecResult, sandboxenv
 from inspect_ai.util._sandbox.docker import docker, prereqs
+from inspect_ai.util._sandbox.local import LocalSandboxEnvironment
 
 from slop_code.bridges.inspect import problem_task
 
@@ -39,8 +42,29 @@ async def any_version(*_: object, **__: object) -> None:
     """Inspect wants Docker 24. Debian 12 has 20.10, which does all that is needed here."""
 
 
+class FailingProvider(LocalSandboxEnvironment):
+    failed = False
+
+    @classmethod
+    async def sample_init(cls, *_):
+        return {"default": cls()}
+
+    async def exec(self, cmd, *arguments, **options):
+        if plan["provider_fails"] in " ".join(cmd):
+            self.failed = True
+            return ExecResult(False, 1, "", "")
+        return await super().exec(cmd, *arguments, **options)
+
+    async def connection(self, **options):
+        if self.failed:
+            raise RuntimeError("no answer")
+        return await super().connection(**options)
+
+
 docker.validate_prereqs = prereqs.validate_docker_engine = any_version
 plan = json.load(sys.stdin)
+if "provider_fails" in plan:
+    sandboxenv(name="failing")(FailingProvider)
 task = problem_task(
     plan["problem"],
     checkpoints=len(plan["commands"]),
@@ -50,7 +74,7 @@ task = problem_task(
 [log] = run_eval(
     task,
     model=get_model(MODEL, custom_outputs=script(plan)),
-    sandbox=("docker", plan["compose"]) if "compose" in plan else "local",
+    sandbox=("docker", plan["compose"]) if "compose" in plan else "failing" if "provider_fails" in plan else "local",
     epochs=plan.get("epochs", 1),
     max_samples=1,
     message_limit=plan.get("message_limit"),

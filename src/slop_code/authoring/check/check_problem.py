@@ -9,11 +9,11 @@ from slop_code._io import write_atomic
 from slop_code.authoring.check.findings import StepOutcome
 from slop_code.authoring.check.steps import CheckReport, StepReport, check_step
 from slop_code.authoring.check.workbench import Effort, Workbench
-from slop_code.authoring.problem_folders import CONFIG, environment_for
+from slop_code.authoring.problem_folders import environment_for
 from slop_code.errors import ConfigError
 from slop_code.evaluation.config import AUTO, ProblemConfig
 from slop_code.evaluation.problem.dependency_lock import lock_path, make_test_lock
-from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.problem.problem_lookup import CONFIG, ENVIRONMENT
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 

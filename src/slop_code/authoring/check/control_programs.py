@@ -12,7 +12,6 @@ from slop_code.execution.environment import SetupSpec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
 
@@ -49,10 +48,15 @@ class ControlProgram:
         return submission
 
     def request(
-        self, bench: Workbench, checkpoint: CheckpointConfig, folder: Path, only: tuple[str, ...] | None = None
+        self,
+        problem: ProblemConfig,
+        spec: EnvironmentSpec,
+        checkpoint: CheckpointConfig,
+        folder: Path,
+        only: tuple[str, ...] | None = None,
     ) -> EvaluationRequest:
-        submission = self.write(folder, bench.problem, bench.environment)
-        return EvaluationRequest(checkpoint, submission, environment=self.environment(bench.environment), only=only)
+        submission = self.write(folder, problem, spec)
+        return EvaluationRequest(checkpoint, submission, environment=self.environment(spec), only=only)
 
 
 def _failing(status: int) -> str:

@@ -98,7 +98,7 @@ def run(bench: Workbench) -> StepOutcome:
 
 def requests(bench: Workbench, checkpoint: CheckpointConfig, folder: Path) -> Iterator[tuple[str, EvaluationRequest]]:
     for control in CONTROLS:
-        yield control.name, control.request(bench, checkpoint, folder)
+        yield control.name, control.request(bench.problem, bench.environment, checkpoint, folder)
     before = bench.previous_checkpoint(checkpoint)
     if before is not None and os.path.isdir(bench.solution(before)):
         yield PREVIOUS, EvaluationRequest(checkpoint, bench.solution(before))

@@ -11,9 +11,9 @@ from slop_code.authoring.check.failure_text import failure_reason, first_line, f
 from slop_code.authoring.check.findings import Finding, Location, Rule, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.context import timeout_per_test
+from slop_code.evaluation.problem.problem_lookup import CONFIG, ENVIRONMENT
 from slop_code.evaluation.run_tests import session_timeout
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import sandbox_name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import ResultsOrError, Workbench
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
-    from slop_code.execution.environment import EnvironmentSpec, Limits
+    from slop_code.execution.environment import EnvironmentSpec, Limits, TimeoutsSpec
 
 FACTOR = 4
 SUGGESTED_FACTOR = 10
@@ -86,14 +86,23 @@ class TimeHeadroom:
     timeout: float
     whole: float
     session_timeout: float
+    timeouts: TimeoutsSpec
+    """Those of the environment, which come before those of the problem."""
+
     used: Mapping[str, int]
     """The most that a test used, by the names of limits; what is unknown is left out."""
 
     @classmethod
-    def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults) -> TimeHeadroom:
+    def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults, timeouts: TimeoutsSpec) -> TimeHeadroom:
         timed = (test for test in results.tests if test.status == "passed" and "timeout" not in test.markers)
-        whole = session_timeout(checkpoint, len(results.tests))
-        return cls(tuple(timed), checkpoint.timeout, results.phases["tests"], whole, highest_use(results.tests))
+        return cls(
+            tests=tuple(timed),
+            timeout=timeout_per_test(checkpoint, timeouts),
+            whole=results.phases["tests"],
+            session_timeout=session_timeout(checkpoint, len(results.tests), timeouts),
+            timeouts=timeouts,
+            used=highest_use(results.tests),
+        )
 
     @property
     def slowest(self) -> TestResult | None:
@@ -150,7 +159,8 @@ def limit_text(name: str, value: int) -> str:
 
 def run(bench: Workbench) -> StepOutcome:
     plain = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in bench.checkpoints_with_reference()}
-    times = {name: TimeHeadroom.of(bench.problem.checkpoints[name], results) for name, results in plain.items()}
+    config, timeouts = bench.problem.checkpoints, bench.environment.timeouts
+    times = {name: TimeHeadroom.of(config[name], results, timeouts) for name, results in plain.items()}
     reduced, limits = limit_headroom(bench), bench.environment.limits
     return StepOutcome(
         (*slow_tests(bench.problem.path, times), *long_sessions(times), *reduced.findings),
@@ -173,10 +183,15 @@ def slow_tests(folder: Path, times: Mapping[str, TimeHeadroom]) -> Iterator[Find
             location_of_test(folder, nodeid),
             f"{shown_test(test)} takes {test_seconds(test):.1f} s with the reference of {name}; "
             f"the timeout of {times[name].timeout:g} s is {ratio:.1f} times that",
-            f"Set timeout: {suggested_timeout(test_seconds(test))} in config.yaml, or make the test quicker.",
+            f"Set {_timeout_setting(times[name], test)}, or make the test quicker.",
             checkpoint=name,
             test=nodeid,
         )
+
+
+def _timeout_setting(own: TimeHeadroom, test: TestResult) -> str:
+    seconds = suggested_timeout(test_seconds(test))
+    return f"timeouts.test: {seconds} in the environment" if own.timeouts.test else f"timeout: {seconds} in config.yaml"
 
 
 def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
@@ -187,6 +202,7 @@ def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
                 Location(CONFIG),
                 f"the tests of {name} take {own.whole:.1f} s with the reference; "
                 f"the session timeout is {own.session_timeout:g} s",
+                "Raise timeouts.session in the environment." if own.timeouts.session else "",
                 checkpoint=name,
             )
 

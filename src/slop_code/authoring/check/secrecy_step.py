@@ -17,8 +17,8 @@ from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import InfrastructureError, UsageError
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.evaluation.pytest_arguments import WATCH
 from slop_code.evaluation.result_files.evidence_files import SHOWN as SHOWN_FILES
 from slop_code.evaluation.staging import ASSETS

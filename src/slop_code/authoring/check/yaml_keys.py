@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from slop_code._yaml_parser import compose_yaml, line_of
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 
 
 def line_of_key(text: str, *keys: str) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
-from slop_code.evaluation.problem.problem_lookup import find_folder, problems_folders
+from slop_code.evaluation.problem.problem_lookup import find_folder, problems_folders, problems_in
 from slop_code.execution.environment import load_environment
 from slop_code.runs.run_control import Retries
 
@@ -53,8 +53,7 @@ class ServerInputs:
         self.allowed = [folder.resolve(strict=True) for folder in settings.allowed]
 
     def problem_names(self) -> list[str]:
-        folders = problems_folders(self._problems_dir)
-        return sorted({path.parent.name for folder in folders for path in folder.glob("*/config.yaml")})
+        return list(problems_in(*problems_folders(self._problems_dir)))
 
     def problem(self, name: str) -> ProblemConfig:
         """A problem of the server, by its name alone."""

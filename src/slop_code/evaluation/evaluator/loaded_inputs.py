@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_path
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem.problem_lookup import environment_word, problem_folder
+from slop_code.evaluation.problem.problem_lookup import CONFIG, environment_word, problem_folder
 from slop_code.execution.environment import EnvironmentSpec, environment_file
 from slop_code.execution.file_signatures import SignatureCache
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONFIG = "config.yaml"
 MAX_LOADED = 1024
 """Problems, and environments, that stay loaded."""
 

@@ -18,7 +18,7 @@ from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation.evaluator.member_names import MemberNames, refused_member
 from slop_code.execution.archive import read_members
 from slop_code.execution.cancellation import check_cancelled
-from slop_code.execution.submission import CHUNK, MAX_BYTES
+from slop_code.execution.submission import MAX_BYTES
 from slop_code.execution.tree_writer import ArchiveError, write_tree
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 TAR_SUFFIXES = (".tar", ".tar.gz", ".tgz")
 GZIP = b"\x1f\x8b"
+MAX_PADDING = 1 << 20
+"""Bytes after the end of a compressed archive: tar fills up its last record, usually of 10 KiB."""
+
 FILE_MODE = 0o644
 MTIME = 946_684_800
 """Of the files of a mapping: always the same, and after 1980, where the times of zip files begin."""
@@ -156,9 +159,8 @@ def _read_tar(source: BinaryReader) -> Iterator[Member]:
         return
     with gzip.GzipFile(fileobj=cast(IO[bytes], reader), mode="rb") as stream:
         yield from read_members(stream.read)
-        padding = MAX_BYTES
-        while (part := stream.read(CHUNK)) and padding > 0:  # to its end, where the checksum is
-            padding -= len(part)
+        if len(stream.read(MAX_PADDING + 1)) > MAX_PADDING:  # to its end, where the checksum is
+            raise ArchiveError(f"more than {MAX_PADDING >> 20} MiB after its end")
 
 
 def _checked(members: Iterable[Member], max_bytes: int, any_links: bool) -> Iterator[TreeMember]:

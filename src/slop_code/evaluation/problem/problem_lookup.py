@@ -21,6 +21,9 @@ PATH_VARIABLE = "SCBENCH_PROBLEMS_PATH"
 HOME_VARIABLE = "SCBENCH_HOME"
 DEFAULT_HOME = "~/.cache/scbench"
 DEFAULT_PROBLEMS = Path("problems")
+CONFIG = "config.yaml"
+"""The file that makes a folder the folder of a problem."""
+
 ENVIRONMENT = "environment.yaml"
 """The environment file in a problem's folder or in the folders of a run."""
 
@@ -54,7 +57,13 @@ def problems_folders(given: Path | None) -> list[Path]:
 
 def find_folder(name: str, folders: Sequence[Path]) -> Path | None:
     """The folder of the problem with this name, in the first of these folders that has it."""
-    return next((folder / name for folder in folders if os.path.isdir(folder / name)), None)
+    return next((folder / name for folder in folders if os.path.exists(folder / name / CONFIG)), None)
+
+
+def problems_in(*folders: Path) -> dict[str, Path]:
+    """Folders of problems by their names, in order; of two with one name, the one that `find_folder` takes."""
+    by_name = {path.parent.name: path.parent for folder in reversed(folders) for path in folder.glob(f"*/{CONFIG}")}
+    return dict(sorted(by_name.items()))
 
 
 def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
@@ -67,23 +76,19 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
 def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
     """The folder of the problem; a UsageError where there is none."""
     given = Path(name_or_path)
-    if "/" in name_or_path or os.path.exists(given / "config.yaml"):
+    if "/" in name_or_path or os.path.exists(given / CONFIG):
         if not os.path.lexists(given):
-            known = _problems_in(given.parent)
+            known = list(problems_in(given.parent))
             near = did_you_mean(given.name, known) or f"; in {given.parent} {known_names(known)}"
             raise UsageError(f"{given}: no such folder{near}")
         return given
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:
         return folder
-    known = _problems_in(*folders)
+    known = list(problems_in(*folders))
     step = f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
     near = did_you_mean(name_or_path, known) or f": {known_names(known)}; {step}"
     raise UsageError(f"no problem {name_or_path!r} in {', '.join(map(str, folders))}{near}")
-
-
-def _problems_in(*folders: Path) -> list[str]:
-    return sorted({path.parent.name for folder in folders for path in folder.glob("*/config.yaml")})
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:

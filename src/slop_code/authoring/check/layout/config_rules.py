@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.yaml_keys import line_of_key
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.problem.dependency_lock import COMMAND as LOCK_COMMAND
 from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
 from slop_code.evaluation.problem.dependency_lock import lock_path
-from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
+from slop_code.evaluation.problem.problem_lookup import CONFIG, ENVIRONMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,8 @@ from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS, called, strings
 from slop_code.authoring.check.yaml_keys import line_of_key
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.evaluation.problem.quarantine import LEDGER
 from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
 

@@ -20,7 +20,8 @@ from slop_code.authoring.check.layout.problem_files import (
 )
 from slop_code.authoring.check.layout.python_packages import distribution, given_modules, modules_of, package_for
 from slop_code.authoring.check.yaml_keys import line_of_key
-from slop_code.authoring.problem_folders import CONFIG, SOLUTIONS
+from slop_code.authoring.problem_folders import SOLUTIONS
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

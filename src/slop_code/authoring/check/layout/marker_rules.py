@@ -11,8 +11,8 @@ from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import aliases, called, full_name, nodes, strings
 from slop_code.authoring.check.layout.python_packages import distribution
 from slop_code.authoring.check.yaml_keys import line_of_key
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.evaluation.groups import BUILTIN_MARKERS, PYTEST_MARKERS
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

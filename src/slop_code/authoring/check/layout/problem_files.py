@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import read_bounded
 from slop_code.authoring.check.python_sources import MAX_BYTES, PythonSource, read_source
-from slop_code.authoring.problem_folders import CONFIG
 from slop_code.errors import ConfigError
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.evaluation.selection import files_in, folders_of_tests, is_test_file
 from slop_code.evaluation.test_code.find_test_code import loaded_files
 from slop_code.evaluation.test_code.python_imports import Imports, read_imports

@@ -13,6 +13,7 @@ from slop_code.authoring.check.strength.python_edits import compiles
 from slop_code.authoring.check.strength.python_solution import copy_solution, overwrite
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.errors import InfrastructureError
+from slop_code.evaluation.context import timeout_per_test
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.execution.environment import EnvironmentSpec
 
 BATCH_PER_JOB = 4
 """Mutants on disk for each job."""
@@ -54,19 +56,21 @@ def deciding_tests(reference: CorrectnessResults) -> list[TestResult]:
     return [test for test in reference.tests if test.status == "passed" and not test.quarantined]
 
 
-def with_short_timeouts(checkpoint: CheckpointConfig, reference: CorrectnessResults) -> CheckpointConfig:
+def with_short_timeouts(
+    environment: EnvironmentSpec, checkpoint: CheckpointConfig, reference: CorrectnessResults
+) -> EnvironmentSpec:
     """Timeouts of several times the reference's needs, so that an endless loop ends soon.
 
     They are rounded up to few values, since the cache is keyed by them.
     """
+    timeouts = environment.timeouts
     longest = max((test.duration_ms / 1000 for test in reference.tests), default=0.0)
     session = _doubled(MIN_SESSION_SECONDS, 5 * reference.phases.get("tests", 0.0))
-    return checkpoint.model_copy(
-        update={
-            "timeout": min(checkpoint.timeout, _doubled(MIN_TEST_SECONDS, 10 * longest)),
-            "session_timeout": min(checkpoint.session_timeout or session, session),
-        }
-    )
+    shorter = {
+        "test": min(timeout_per_test(checkpoint, timeouts), _doubled(MIN_TEST_SECONDS, 10 * longest)),
+        "session": min(timeouts.session or checkpoint.session_timeout or session, session),
+    }
+    return environment.model_copy(update={"timeouts": timeouts.model_copy(update=shorter)})
 
 
 def _doubled(seconds: float, needed: float) -> float:
@@ -80,7 +84,7 @@ def try_mutants(
 ) -> tuple[list[TriedMutant], int]:
     """At most `limit` mutants, but at least 1, until `end` on the monotonic clock; and the number without a result."""
     reference = bench.reference(checkpoint)
-    quick, solution = with_short_timeouts(checkpoint, reference), bench.solution(checkpoint)
+    quick, solution = with_short_timeouts(bench.environment, checkpoint, reference), bench.solution(checkpoint)
     source, results, unbuilt = _each_once(mutants), list[TriedMutant](), list[str]()
     size = BATCH_PER_JOB * bench.effort.jobs if limit is not None else bench.effort.jobs
     while should_continue(len(results), len(unbuilt), limit, late=time.monotonic() >= end):
@@ -95,7 +99,8 @@ def try_mutants(
                 _written(mutant, solution, Path(scratch) / f"mutant{index}") for index, mutant in enumerate(batch)
             ]
             outcomes = bench.evaluate_all(
-                [EvaluationRequest(quick, folder, repeat_starved=False) for folder in folders], event
+                [EvaluationRequest(checkpoint, folder, environment=quick, repeat_starved=False) for folder in folders],
+                event,
             )
         for mutant, outcome in zip(batch, outcomes, strict=True):
             result = mutant_result(mutant, reference, outcome)

@@ -154,10 +154,10 @@ def strength_of(bench: Workbench, checkpoint: CheckpointConfig, budget: MutantBu
 def try_controls(bench: Workbench, checkpoint: CheckpointConfig, tests: tuple[str, ...]) -> list[TriedControl]:
     """Mutants alone are too few to tell that a test never fails."""
     controls = (*CONTROLS, CRASH)
-    quick = with_short_timeouts(checkpoint, bench.reference(checkpoint))
+    quick = with_short_timeouts(bench.environment, checkpoint, bench.reference(checkpoint))
     event = ProgressEvent(ProgressKind.EVALUATE_CONTROLS, checkpoint=checkpoint.name, total=len(controls))
     with tempfile.TemporaryDirectory(prefix="slop-code-controls-") as folder:
-        requests = [control.request(bench, quick, Path(folder), tests) for control in controls]
+        requests = [control.request(bench.problem, quick, checkpoint, Path(folder), tests) for control in controls]
         outcomes = bench.evaluate_all(requests, event)
     return [control_result(control, tests, outcome) for control, outcome in zip(controls, outcomes, strict=True)]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text, tail
-from slop_code.bridges.workspace_archive import unpack_workspace
+from slop_code.bridges.harbor_archive import unpack_workspace
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.execution.archive import read_members
 from slop_code.execution.cache import remove_tree
@@ -73,13 +73,13 @@ class AgentContainer:
             with open_piped([self.engine.binary, "cp", f"{self.name}:{path}", "-"], log) as child:
                 members = read_members(lambda size: child.read(size, until))
                 return None if unpack_workspace(members, target) else f"{path} is no folder"
-        except (EOFError, ArchiveError) as error:
-            text = tail(log, MAX_TAIL).strip()
-            if (diagnosis := self.engine.diagnose(text)) is not None:
-                raise InfrastructureError(diagnosis) from error
-            return f"{path} cannot be read: {text or getattr(error, 'fact', 'it ends early')}"
+        except ArchiveError as error:
+            return f"{path} cannot be read: its archive has {error.fact}"
+        except EOFError:  # the agent's names are in the text, so that it says nothing about the engine
+            return f"{path} cannot be read: {tail(log, MAX_TAIL).strip() or 'its archive ends early'}"
         except TimeoutError:
-            raise InfrastructureError(f"{path}: not downloaded within {DOWNLOAD_S:g} s") from None
+            self._check()
+            raise SubmissionError(f"{path} cannot be read within {DOWNLOAD_S:g} s") from None
         except OSError as error:
             raise InfrastructureError(os_error_text(error, target)) from error
 

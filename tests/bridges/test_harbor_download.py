@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from slop_code import InfrastructureError, SubmissionError
-from slop_code.bridges.workspace_download import AgentContainer
+from slop_code.bridges import harbor_download
+from slop_code.bridges.harbor_download import AgentContainer
 from slop_code.execution.docker.engine import Engine
 from tests.conftest import IMAGE
 
@@ -94,10 +95,10 @@ def test_an_engine_that_cannot_pause_writes_nothing_elsewhere_either(container, 
     assert list(outside.iterdir()) == []
 
 
-def wrapped_engine(folder: Path, first: str) -> Engine:
-    """Docker, with a line of shell before each command."""
+def wrapped_engine(folder: Path, first: str, program: str = "docker") -> Engine:
+    """Docker, with a line of shell before each command; or another program in its place."""
     path = folder / "docker"
-    path.write_text(f'#!/bin/sh\n{first}\nexec docker "$@"\n')
+    path.write_text(f'#!/bin/sh\n{first}\nexec {program} "$@"\n')
     path.chmod(0o755)
     return Engine(str(path))
 
@@ -156,4 +157,26 @@ def test_a_container_that_is_gone_is_an_infrastructure_failure(container, tmp_pa
 def test_a_daemon_that_does_not_answer_is_an_infrastructure_failure(container, tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(InfrastructureError, match="no daemon answers"):
+        download(container, tmp_path / "got")
+
+
+@pytest.mark.parametrize("name", ["no space left on device", "got permission denied", "connection refused"])
+def test_names_of_files_in_a_message_of_the_engine_say_nothing_about_the_engine(tmp_path, name):
+    engine = wrapped_engine(tmp_path, f'[ "$1" != cp ] || {{ echo "/workspace/{name}: bad" >&2; exit 1; }}', "true")
+    with pytest.raises(SubmissionError, match=f"^/workspace cannot be read: /workspace/{name}: bad$"):
+        download(AgentContainer(engine, "agent"), tmp_path / "got")
+
+
+@pytest.mark.parametrize(("program", "error"), [("true", SubmissionError), ("false", InfrastructureError)])
+def test_a_workspace_that_takes_too_long_is_the_agents_if_the_engine_answers(tmp_path, monkeypatch, program, error):
+    """`cat` gives nothing until its input ends."""
+    monkeypatch.setattr(harbor_download, "DOWNLOAD_S", 0.1)
+    engine = wrapped_engine(tmp_path, '[ "$1" != cp ] || exec cat', program)
+    with pytest.raises(error):
+        download(AgentContainer(engine, "agent"), tmp_path / "got")
+
+
+def test_a_large_file_that_is_left_out_does_not_cancel_a_score(container, tmp_path):
+    in_container(container, "mkdir .scbench; truncate -s 4T .scbench/x; echo hello > main.py")
+    with pytest.raises(SubmissionError, match="beyond the limits"):
         download(container, tmp_path / "got")

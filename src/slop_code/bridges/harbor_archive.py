@@ -2,7 +2,8 @@
 
 The engine packs what the agent left, so that every name, link and size is hostile. Links are restored as they are, and
 nothing is written through one. What exceeds a limit of submissions ends the tree just beyond it: the evaluation then
-says so in its verdict, and no more than the limit is written.
+says so in its verdict, and no more than the limit is written. What is left out has the same limits, as the engine sends
+it all the same; there is no tree beyond them.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def unpack_workspace(members: Iterable[Member], folder: Path) -> bool:
 
 def _kept(members: Iterable[Member]) -> Iterator[TreeMember]:
     """Devices and reserved names are left out, as in every submission, and so are hard links to them."""
+    count = size = 0
     for member, content in members:
         parts = source = _parts(member.name)
         if not parts and not member.isdir():
@@ -47,6 +49,10 @@ def _kept(members: Iterable[Member]) -> Iterator[TreeMember]:
             member.linkname = "/".join(source)
         if parts and source and not {parts[0], source[0]} & {*RESERVED} and _is_kept(member):
             yield parts, member, content
+        elif parts:
+            count, size = count + 1, size + member.size
+            if count > MAX_ENTRIES or size > MAX_BYTES:
+                raise ArchiveError(f"{member.name!r}, which is not evaluated and beyond the limits of submissions")
 
 
 def _within_limits(members: Iterable[TreeMember]) -> Iterator[TreeMember]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from slop_code.bridges import workspace_archive
-from slop_code.bridges.workspace_archive import unpack_workspace
+from slop_code.bridges import harbor_archive
+from slop_code.bridges.harbor_archive import unpack_workspace
 from slop_code.execution.archive import read_members
 from slop_code.execution.submission import MAX_BYTES, MAX_DEPTH, read_tree
 from slop_code.execution.tree_writer import ArchiveError
@@ -129,9 +129,26 @@ def test_folders_beyond_the_limit_are_over_it(folder):
 
 
 def test_more_entries_than_a_submission_may_have_end_just_beyond_the_limit(folder, monkeypatch):
-    monkeypatch.setattr(workspace_archive, "MAX_ENTRIES", 3)
+    monkeypatch.setattr(harbor_archive, "MAX_ENTRIES", 3)
     unpack(folder, ROOT, *[member(f"workspace/{number}", content=b"x") for number in range(9)], END)
     assert len(list(folder.iterdir())) == 4
+
+
+@pytest.mark.parametrize("name", [".scbench/x", ".evaluation_tests/assets/x"])
+def test_a_large_file_that_is_left_out_is_refused_before_it_is_read(folder, name):
+    """Its content is not in this archive; reading on would be an EOFError."""
+    with pytest.raises(ArchiveError, match="beyond the limits"):
+        unpack(folder, ROOT, member(f"workspace/{name}", size=MAX_BYTES + 1))
+
+
+def test_more_entries_that_are_left_out_than_a_submission_may_have_are_refused(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(harbor_archive, "MAX_ENTRIES", 3)
+    parts = [member(f"workspace/.scbench/{number}") for number in range(4)]
+    with pytest.raises(ArchiveError, match="beyond the limits"):
+        unpack(folder, ROOT, *parts, END)
+    kept = [member(f"workspace/{number}") for number in range(3)]
+    assert unpack(tmp_path / "other", ROOT, *kept, *parts[:3], END), "each has the limits for itself"
+    assert len(os.listdir(tmp_path / "other")) == 3
 
 
 def test_a_workspace_that_is_a_link_or_a_file_is_none(folder, tmp_path):
