@@ -78,9 +78,9 @@ test:
 long: install $(VENV)/.test
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m proof
 
-# What is committed, in a system that has nothing but the packages of the README.
+# What is committed, in a system that has nothing but the packages of the README, and in a machine of the next Debian.
 proof:
-	$(PYTHON) tests/pristine.py "make demo" "make test" "make long"
+	$(PYTHON) tests/pristine.py "make demo" "make test" "make long" "make vm SHORT=1 TARGET=debian13-$$(uname -m)"
 
 # A machine of another system, from packages of the mirrors that the host's apt uses.
 TARGET ?= debian13-x86_64
