@@ -65,6 +65,7 @@ def test_an_agent_that_solves_each_step_gets_each_reward(harbor, task, tmp_path)
     assert first.read_text() != second.read_text()
 
 
+@pytest.mark.proof
 def test_a_wrong_solution_gets_what_eval_snapshot_says_of_it(harbor, task, tmp_path):
     old = SOLUTIONS / "checkpoint_1"
     trial = harbor.run(task, solving(tmp_path / "script", old, old), *VERIFIER)
