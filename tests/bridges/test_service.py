@@ -110,6 +110,7 @@ def test_a_batch_streams_answers_by_index_and_a_wrong_request_ends_no_other(clie
         ({"submission": {"path": "ALLOWED/out"}}, 403, "--allow"),
         ({"submission": {"path": "ALLOWED/good/../../etc"}}, 403, "--allow"),
         ({"submission": {"path": "ALLOWED"}}, 403, "--allow"),
+        ({"submission": {"path": "ALLOWED/gone"}}, 422, "no such folder"),
         ({"submission": {"files": {"../main.py": ""}}}, 422, "main.py"),
         ({"submission": {"files": {"/main.py": ""}}}, 422, "main.py"),
         ({"submission": {"tar": "%"}}, 422, "base64"),
@@ -122,7 +123,7 @@ def test_a_wrong_request_says_what_is_wrong(client, allowed, fields, status, wor
     assert answer.status_code == status, answer.text
     assert words in answer.json()["error"]
     if status == 422:
-        of_submission = words in ("main.py", "base64", "tar archive")
+        of_submission = words in ("main.py", "tar archive", "no such folder")
         assert answer.json()["fault"] == ("submission" if of_submission else "request")
     assert "Traceback" not in answer.text
 

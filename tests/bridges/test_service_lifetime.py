@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import select
 import signal
 import socket
 import time
@@ -142,14 +143,20 @@ def test_a_client_that_reads_nothing_is_disconnected_and_its_evaluations_are_can
 ):
     need_bubblewrap()
     soon = "from slop_code.bridges.service import server\nserver.SEND_S = 1.0"
-    requests = [request_for(problem="sleeping"), *[request_for(problem="m" * 4000)] * 5000]
+    sleeping = request_for(problem="sleeping")
+    requests = [sleeping, *[request_for(problem="m" * 4000)] * 5000]
     body = json.dumps({"requests": requests}).encode()
     with running_service(service_problems, tmp_path, "-j", "1", before=soon) as made:
         address, _, port = made.url.removeprefix("http://").partition(":")
         head = f"POST /evaluate/batch HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with socket.create_connection((address, int(port)), timeout=100) as connection, made.client() as client:
-            connection.sendall(head + body)
+            job = client.post("/evaluate", json=sleeping | {"durable": True}).json()["id"]
             wait_until(lambda: running(client) == 1)
+            connection.sendall(head + body)
+            poll = select.poll()
+            poll.register(connection, 0)
+            wait_until(lambda: poll.poll(0))
+            assert client.delete(f"/jobs/{job}").status_code == 204
             wait_until(lambda: running(client) == 0)
         assert made.end() == 0
         assert made.lines[1:] == []

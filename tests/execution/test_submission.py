@@ -224,6 +224,20 @@ def test_open_submission_refuses_what_is_no_folder(tree, name, message):
 
 
 @pytest.mark.parametrize(
+    ("code", "kind"),
+    [(errno.EIO, InfrastructureError), (errno.EMFILE, InfrastructureError), (errno.EACCES, SubmissionError)],
+    ids=errno.errorcode.get,
+)
+def test_only_what_its_author_can_cause_is_the_fault_of_a_submission(tree, monkeypatch, code, kind):
+    def fails(_path):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("slop_code.execution.submission.os.listdir", fails)
+    with pytest.raises(kind, match="cannot be read"):
+        open_submission(tree)
+
+
+@pytest.mark.parametrize(
     ("limit", "most", "message"), [("MAX_BYTES", 1199, "including holes"), ("MAX_ENTRIES", 1, "files and folders")]
 )
 def test_the_limits_hold_for_all_files_together(tmp_path, monkeypatch, limit, most, message):

@@ -77,7 +77,9 @@ class AgentContainer:
             return f"{path} cannot be read: its archive has {error.fact}"
         except EOFError:  # the agent's names are in the text, so that it says nothing about the engine
             return f"{path} cannot be read: {tail(log, MAX_TAIL).strip() or 'its archive ends early'}"
-        except TimeoutError:
+        except TimeoutError as error:
+            if error.errno is not None:  # of the disk that it is written to
+                raise InfrastructureError(os_error_text(error, target)) from error
             self._check()
             raise SubmissionError(f"{path} cannot be read within {DOWNLOAD_S:g} s") from None
         except OSError as error:

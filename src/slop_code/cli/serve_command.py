@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import resource
@@ -37,7 +38,7 @@ def add_to(commands: Commands) -> None:
         help="evaluate over HTTP: a reward service for trainers",
         description="Serve evaluations over HTTP. Needs the extra 'serve': pip install 'slop-code[serve]'. "
         "SIGTERM, SIGHUP and Ctrl-C let accepted requests end; a second one cancels them.",
-        epilog="Exit status: 0 ended by a signal, 2 wrong use.",
+        epilog="Exit status: 0 ended by a signal, 2 wrong use, 3 the state folder or the cache cannot be used.",
         examples=[
             "slop-code serve --problems-dir problems",
             "slop-code serve --host 0.0.0.0 --token-file token --problems-dir problems --allow /data/submissions",
@@ -138,7 +139,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _raise_descriptor_limit() -> None:
     """Each waiting request has a socket and a lock file: 1024 descriptors, a common limit, are too few."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with contextlib.suppress(ValueError, OSError):  # more than the system has for a process
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _size(text: str) -> int:

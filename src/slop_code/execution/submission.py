@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 400
 """Of nested folders; `copy_tree.c` has two descriptors open for each of them."""
+
+UNUSABLE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
+"""Errors that whoever made a folder can cause; others, such as those of a disk, are failures of the machine."""
 
 CHUNK = 1 << 20
 HEAD_BYTES = 8_000
@@ -47,15 +51,18 @@ class TreeLimitError(UsageError):
 
 
 def open_submission(path: Path) -> Path:
-    """The absolute path of the submission's folder; a SubmissionError if it is none."""
+    """The absolute path of the submission's folder; a SubmissionError if it is none, or may not be read."""
     try:
         resolved = path.resolve(strict=True)
         os.listdir(resolved)
     except (NotADirectoryError, FileNotFoundError) as error:
         fact = "not a folder" if isinstance(error, NotADirectoryError) else "there is no such folder"
         raise SubmissionError(f"{path}: {fact}; give the folder that holds the submission's files") from None
-    except (OSError, RuntimeError) as error:  # before 3.13 a loop of links is a RuntimeError
-        raise SubmissionError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    except OSError as error:
+        kind = SubmissionError if error.errno in UNUSABLE else InfrastructureError
+        raise kind(f"{path}: cannot be read: {error.strerror or error}") from error
+    except RuntimeError as error:  # before 3.13, a loop of links
+        raise SubmissionError(f"{path}: cannot be read: {error}") from error
     return resolved
 
 

@@ -32,7 +32,7 @@ from slop_code.bridges.service.service_records import (
 from slop_code.errors import ConfigError, InfrastructureError, SlopCodeError, SubmissionError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 
     from pydantic import BaseModel
 
@@ -116,17 +116,22 @@ async def evaluated(
 
 async def submitted(service: RewardService, request: EvaluateRequest) -> QueuedEvaluation:
     """If the task is cancelled meanwhile, the evaluation is withdrawn as soon as it is queued."""
-    submitting = asyncio.ensure_future(service.unpack(service.queue.submit, request))
+    return await _or_undo(service.unpack(service.queue.submit, request), service.queue.withdraw)
+
+
+async def _or_undo(work: Awaitable[Result], undo: Callable[[Result], object]) -> Result:
+    """What the work gives, which is undone once it is there if the task is cancelled meanwhile."""
+    working = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(submitting)
+        return await asyncio.shield(working)
     except asyncio.CancelledError:
-        submitting.add_done_callback(partial(_withdraw, service.queue))
+        working.add_done_callback(partial(_undo, undo))
         raise
 
 
-def _withdraw(queue: ServiceQueue, submitting: asyncio.Future[QueuedEvaluation]) -> None:
-    if not submitting.cancelled() and submitting.exception() is None:
-        queue.withdraw(submitting.result())
+def _undo(undo: Callable[[Result], object], working: asyncio.Future[Result]) -> None:
+    if not working.cancelled() and working.exception() is None:
+        undo(working.result())
 
 
 async def outcome_of(
@@ -160,7 +165,7 @@ def _add_evaluation(app: FastAPI, service: RewardService) -> None:
         """Evaluate a submission. A durable request is answered at once, with status 202."""
         request = await read_request(http_request)
         if request.durable:
-            job = await service.unpack(service.durable.accept, request)
+            job = await _or_undo(service.unpack(service.durable.accept, request), service.durable.cancel)
             return _json_response(JobAnswer(id=job, state="queued"), 202)
         began, repeated = time.monotonic(), request.repeated_fields()
         evaluation = await submitted(service, request)

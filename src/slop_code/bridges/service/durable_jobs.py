@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import math
 import re
@@ -36,6 +37,9 @@ KEPT_S = 24 * 3600.0
 
 CLEANING_S = 60.0
 """Interval at which old results are looked for, and the others counted."""
+
+NO_FILE = {errno.ELOOP, errno.EINVAL, errno.EISDIR}
+"""Errors of reading a link or a folder; others may pass."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 
@@ -75,7 +79,11 @@ class DurableJobs:
                 continue
             try:
                 request = self._request(job)
-            except (ValueError, OSError):
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno not in NO_FILE:  # it may be readable later
+                    self._leave_for_later(job)
+                    resumed += 1
+                    continue
                 self._path(job, REQUEST).rename(self._path(job, DAMAGED))
                 damaged += 1
             else:
@@ -83,6 +91,10 @@ class DurableJobs:
                     self._resume(job, request)
                 resumed += 1
         return resumed, damaged
+
+    def _leave_for_later(self, job: str) -> None:
+        with self._lock:
+            self._unqueued.add(job)
 
     def _request(self, job: str) -> EvaluateRequest:
         return EvaluateRequest.model_validate_json(read_bounded(self._path(job, REQUEST), MAX_RECORD_BYTES))
@@ -112,8 +124,7 @@ class DurableJobs:
         try:
             evaluation = self._queue.submit(request, bounded=False)
         except InfrastructureError:
-            with self._lock:
-                self._unqueued.add(job)
+            self._leave_for_later(job)
             raise
         except SlopCodeError as error:
             outcome = EvaluationOutcome("infrastructure_failure", reason=str(error))
@@ -163,8 +174,10 @@ class DurableJobs:
             answer = EvaluationAnswer.model_validate_json(read_bounded(self._path(job, RESULT), MAX_RECORD_BYTES))
         except FileNotFoundError:  # it is being written
             return JobAnswer(id=job, state="running")
-        except (ValueError, OSError) as error:
-            raise InfrastructureError(f"the stored result of job {job} cannot be read; delete the job") from error
+        except ValueError as error:
+            raise InfrastructureError(f"the stored result of job {job} is damaged; delete the job") from error
+        except OSError as error:
+            raise InfrastructureError(f"{os_error_text(error, self._folder)}; ask again") from error
         return JobAnswer(id=job, state="finished", result=answer)
 
     def _queue_again(self, job: str) -> None:
@@ -174,8 +187,10 @@ class DurableJobs:
                 return
         try:
             request = self._request(job)
-        except (ValueError, OSError) as error:
-            raise InfrastructureError(f"the stored request of job {job} cannot be read; delete the job") from error
+        except ValueError as error:
+            raise InfrastructureError(f"the stored request of job {job} is damaged; delete the job") from error
+        except OSError as error:
+            raise InfrastructureError(f"{os_error_text(error, self._folder)}; ask again") from error
         with self._lock:  # another thread may have been quicker
             unqueued = job in self._unqueued
             self._unqueued.discard(job)

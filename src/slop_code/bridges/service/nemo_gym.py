@@ -69,9 +69,10 @@ def add_nemo_gym(app: FastAPI, service: RewardService) -> None:
         row_json = row.model_dump(mode="json", exclude_unset=True)
         try:
             outcome = await evaluated(service, http_request, request)
-        except SubmissionError:  # a reward all the same, as a model could cancel a bad one otherwise
+        except SubmissionError as error:  # a reward all the same, as a model could cancel a bad one otherwise
             service.metrics.refused(200)
-            return JSONResponse({**row_json, "reward": 0.0, "reward_components": refused_rewards()})
+            rewards = {"reward": 0.0, "reward_components": refused_rewards()}
+            return JSONResponse({**row_json, **rewards, "refused": str(error)})
         if outcome is None:
             return Response(status_code=CLIENT_GONE)
         if outcome.state != "evaluated":

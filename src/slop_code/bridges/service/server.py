@@ -104,11 +104,22 @@ class _TimedConnection(H11Protocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._unread = self.loop.call_later(SEND_S, self.transport.abort)  # to close it would wait for the reader
+        self._wait_for_reader()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._stop_waiting_for_reader()
+
+    def _wait_for_reader(self) -> None:
+        unread = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(SEND_S, self._abort_if_unread, unread)
+
+    def _abort_if_unread(self, unread: int) -> None:
+        """An answer that is read slowly is not given up."""
+        if self.transport.get_write_buffer_size() < unread:
+            self._wait_for_reader()
+        else:
+            self.transport.abort()  # to close it would wait for the reader
 
     def _stop_waiting_for_reader(self) -> None:
         if self._unread is not None:
@@ -186,7 +197,10 @@ def _end_on_signals(server: _Server, service: RewardService) -> None:
     """Until the loop is closed: a signal while the queue is closed would leave boxes and folders otherwise."""
 
     def end() -> None:
-        server.force_exit = server.should_exit
+        if server.should_exit:
+            server.force_exit = True
+            for task in tuple(server.server_state.tasks):  # from Python 3.12 on, the server waits for them even so
+                task.cancel()
         server.should_exit = service.draining = True
 
     for number in SIGNALS:

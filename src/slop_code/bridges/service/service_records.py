@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
 
-from slop_code.errors import SubmissionError
+from slop_code.errors import UsageError
 from slop_code.evaluation.reward_values import rewards_of
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _decoded(name: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise SubmissionError(f"submission: {name!r}: not base64: {error}") from error
+        raise UsageError(f"submission: {name!r}: not base64: {error}") from error
 
 
 class EvaluateRequest(RequestPart):
