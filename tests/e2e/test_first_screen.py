@@ -327,8 +327,10 @@ def test_of_many_runs_two_clicks_show_a_failure(twenty, visit, picture, width, s
     expect(runs.nth(2)).to_have_attribute("open", "")
     copied = visit(twenty, linked, width=width)
     copied.get_by_role("dialog").wait_for()
+    link = copied.locator("[data-run-name=aurora-3] .cause .failure a").first
+    link.wait_for(state="attached")  # drawn when the run behind the dialog is opened
     copied.keyboard.press("Escape")
-    expect(copied.locator("[data-run-name=aurora-3] .cause .failure a").first).to_be_focused()
+    expect(link).to_be_focused()
 
 
 def test_columns_of_runs_line_up(twenty, visit):
