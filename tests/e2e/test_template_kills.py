@@ -47,6 +47,8 @@ class World:
     def __init__(self, cache, pool, spec, problem, make_submission):
         self.cache, self.pool, self.spec, self.problem = cache, pool, spec, problem
         self.good, self.waiting = make_submission(GOOD), make_submission(WAITING)
+        self.others = sessions_held(self.cache)
+        """Those of other tests of this process, such as a template that they share."""
         for kind in ("cold", "collected"):
             self.check_good(kind)
 
@@ -81,7 +83,7 @@ class World:
     def left(self):
         """What evaluations have left, but for the template."""
         kept = {slot.template.folder.name for slot in self.pool._slots.values() if slot.template is not None}
-        return [sessions_held(self.cache) - kept, processes_with(MARK), groups_of(os.getpid())]
+        return [sessions_held(self.cache) - self.others - kept, processes_with(MARK), groups_of(os.getpid())]
 
 
 class Started:
