@@ -29,6 +29,6 @@ def score_explanation(results: CorrectnessResults) -> str:
 
 
 def score_metadata(results: CorrectnessResults) -> dict[str, Any]:
-    """What a reader needs to compare two scores, and to repeat an evaluation."""
+    """Facts with which a reader compares two scores, or repeats an evaluation."""
     kept = {"pass_counts", "total_counts", "setup_failure", "isolation", "provenance", "warnings", "duration"}
     return {"problem": results.problem_name, **results.model_dump(mode="json", include=kept)}

@@ -19,7 +19,7 @@ from slop_code.bridges.harbor import SlopCodeVerifier
 
 
 class Elsewhere:
-    """What the verifier needs of Harbor's environments, over a folder."""
+    """A folder with the methods of Harbor's environments that the verifier calls."""
 
     def __init__(self, task: Task, folder: Path) -> None:
         self.task_env_config, self._folder = task.config.environment, folder

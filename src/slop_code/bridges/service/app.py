@@ -120,7 +120,7 @@ async def submitted(service: RewardService, request: EvaluateRequest) -> QueuedE
 
 
 async def _or_undo(work: Awaitable[Result], undo: Callable[[Result], object]) -> Result:
-    """What the work gives, which is undone once it is there if the task is cancelled meanwhile."""
+    """The result of the work. If this task is cancelled meanwhile, the work goes on, and its result is undone."""
     working = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(working)

@@ -79,17 +79,16 @@ class DurableJobs:
                 continue
             try:
                 request = self._request(job)
-            except (ValueError, OSError) as error:
-                if isinstance(error, OSError) and error.errno not in NO_FILE:  # it may be readable later
-                    self._leave_for_later(job)
-                    resumed += 1
-                    continue
+            except ValueError:
                 self._path(job, REQUEST).rename(self._path(job, DAMAGED))
                 damaged += 1
+                continue
+            except InfrastructureError:
+                self._leave_for_later(job)
             else:
                 with contextlib.suppress(InfrastructureError):
                     self._resume(job, request)
-                resumed += 1
+            resumed += 1
         return resumed, damaged
 
     def _leave_for_later(self, job: str) -> None:
@@ -97,7 +96,14 @@ class DurableJobs:
             self._unqueued.add(job)
 
     def _request(self, job: str) -> EvaluateRequest:
-        return EvaluateRequest.model_validate_json(read_bounded(self._path(job, REQUEST), MAX_RECORD_BYTES))
+        """Raises ValueError for a damaged request, InfrastructureError for one that cannot be read now."""
+        try:
+            data = read_bounded(self._path(job, REQUEST), MAX_RECORD_BYTES)
+        except OSError as error:
+            if error.errno in NO_FILE:
+                raise ValueError(error.strerror) from error
+            raise InfrastructureError(f"{os_error_text(error, self._folder)}; ask again") from error
+        return EvaluateRequest.model_validate_json(data)
 
     def accept(self, request: EvaluateRequest) -> str:
         """The id of a job that will have a result, even if this process is killed. Raises as `ServiceQueue.submit`."""
@@ -147,7 +153,7 @@ class DurableJobs:
             self._store(job, EvaluationAnswer.of(repeated, outcome))
 
     def _store(self, job: str, answer: EvaluationAnswer) -> None:
-        """What cannot be written now is written when it is asked for; after a kill the job is resumed."""
+        """A result that cannot be written now is written when it is asked for; after a kill the job is resumed."""
         try:
             write_atomic(self._path(job, RESULT), answer.model_dump_json())
         except OSError:
@@ -189,8 +195,6 @@ class DurableJobs:
             request = self._request(job)
         except ValueError as error:
             raise InfrastructureError(f"the stored request of job {job} is damaged; delete the job") from error
-        except OSError as error:
-            raise InfrastructureError(f"{os_error_text(error, self._folder)}; ask again") from error
         with self._lock:  # another thread may have been quicker
             unqueued = job in self._unqueued
             self._unqueued.discard(job)
