@@ -18,7 +18,7 @@ from slop_code import Evaluator
 from slop_code.execution.cache import Cache
 from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
-from slop_code.execution.uv import uv_paths
+from slop_code.execution.installation.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

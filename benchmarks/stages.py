@@ -64,7 +64,7 @@ OURS = """
 import json, os, time
 now = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
 noted = {"interpreter": now()}
-import slop_code.cli.main, slop_code.cli.eval_snapshot_action
+import slop_code.cli.main, slop_code.cli.eval.eval_snapshot_action
 from slop_code.__main__ import run_command
 from slop_code.execution.session import Session
 noted["imported"] = now()

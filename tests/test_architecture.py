@@ -35,7 +35,7 @@ VAGUE = {"found", "mend", "place", "told", "trouble"}
 VAGUE_ALLOWED = {
     ("slop_code._yaml", "found"),  # the value that stands where another was expected
     ("slop_code.errors", "found"),
-    ("slop_code.cli.doctor_checks", "found"),
+    ("slop_code.cli.doctor.doctor_checks", "found"),
 }
 NEED_OTHER_PACKAGES = {"slop_code.bridges.harbor", "slop_code.bridges.inspect", "slop_code.bridges.verifiers"}
 """Modules of which another system needs classes and decorated functions; without it, an error says what to install."""

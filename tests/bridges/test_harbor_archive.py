@@ -12,9 +12,9 @@ import pytest
 
 from slop_code.bridges import harbor_archive
 from slop_code.bridges.harbor_archive import unpack_workspace
-from slop_code.execution.archive import read_members
 from slop_code.execution.submission import MAX_BYTES, MAX_DEPTH, read_tree
-from slop_code.execution.tree_writer import ArchiveError
+from slop_code.execution.trees.archive import read_members
+from slop_code.execution.trees.tree_writer import ArchiveError
 
 if TYPE_CHECKING:
     from pathlib import Path

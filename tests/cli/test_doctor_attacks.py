@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.attacks.attack import quick_attacks
 from slop_code.attacks.trial import AttackState
-from slop_code.cli.doctor_attacks import EXITS
+from slop_code.cli.doctor.doctor_attacks import EXITS
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.main import run
 from slop_code.execution.cache import CACHE_VARIABLE

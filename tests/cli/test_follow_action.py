@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from slop_code.cli import follow_action
+from slop_code.cli.eval import follow_action
 from slop_code.cli.main import parse, run
 from slop_code.errors import UsageError
 from slop_code.runs.run_layout import SUMMARY_FILE

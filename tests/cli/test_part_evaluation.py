@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.cli.part_evaluation import PartResult
+from slop_code.cli.eval.part_evaluation import PartResult
 from tests.factories import result
 
 WORDS = "the pytest arguments select none of the tests"

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from slop_code.cli.follow_action import POLL_S
+from slop_code.cli.eval.follow_action import POLL_S
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.checkpoint_lines import read_lines

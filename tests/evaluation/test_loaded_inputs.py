@@ -4,7 +4,7 @@ import pytest
 
 from slop_code.errors import ConfigError
 from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
-from slop_code.execution import file_signatures
+from slop_code.execution.trees import file_signatures
 
 
 @pytest.fixture

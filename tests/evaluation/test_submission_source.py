@@ -416,7 +416,7 @@ def test_memory_does_not_grow_with_the_number_of_members():
     """tarfile keeps every member unless it is told not to."""
     import tracemalloc
 
-    from slop_code.execution.archive import read_members
+    from slop_code.execution.trees.archive import read_members
 
     def peak(count: int) -> int:
         stream = io.BytesIO(b"".join(member(f"{number}", format=tarfile.USTAR_FORMAT) for number in range(count)) + END)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 
-from slop_code.execution.archive import STATUS, pack_end
+from slop_code.execution.trees.archive import STATUS, pack_end
 
 END = pack_end()
 

@@ -14,8 +14,8 @@ import tarfile
 import pytest
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution import archive
 from slop_code.execution.submission import CHUNK, RESERVED, summarize
+from slop_code.execution.trees import archive
 from tests.execution.tar_members import END, attributes, exit_status, line, member, patched
 
 TIMEOUT_S = 30

@@ -17,9 +17,9 @@ import tarfile
 
 import pytest
 
-from slop_code.execution.archive import STATUS
 from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.trees.archive import STATUS
 
 pytestmark = pytest.mark.e2e
 

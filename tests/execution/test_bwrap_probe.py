@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from slop_code.cli.doctor_checks import checks
+from slop_code.cli.doctor.doctor_checks import checks
 from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap, forget_probes, probe, working_bwrap
 from slop_code.execution.docker.engine import Engine

@@ -10,10 +10,10 @@ from slop_code.execution.dependencies.dependency_warnings import dependency_warn
 from slop_code.execution.dependencies.find_dependencies import python_dependencies
 from slop_code.execution.dependencies.inline_metadata import script_metadata
 from slop_code.execution.dependencies.poetry_project import pep440_specifier, poetry_project_requirements
+from slop_code.execution.installation.setup import python_steps
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
-from slop_code.execution.setup import python_steps
 from tests.marks import in_proof
 
 WHEEL = "sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"

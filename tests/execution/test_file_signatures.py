@@ -5,9 +5,9 @@ import os
 import pytest
 
 from slop_code.evaluation.problem.problem_contents import file_digest, file_digests
-from slop_code.execution import file_signatures, manifest
-from slop_code.execution.file_signatures import SignatureCache, signature_of
-from slop_code.execution.manifest import check_manifest, write_manifest
+from slop_code.execution.trees import file_signatures, manifest
+from slop_code.execution.trees.file_signatures import SignatureCache, signature_of
+from slop_code.execution.trees.manifest import check_manifest, write_manifest
 
 CONTENT, OTHER = "1234", "4321"
 

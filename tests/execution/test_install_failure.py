@@ -4,7 +4,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.docker.engine import Engine
-from slop_code.execution.install_failure import CauseKind, InstallCause, install_cause
+from slop_code.execution.installation.install_failure import CauseKind, InstallCause, install_cause
 
 NO_NETWORK = """\
 error: Request failed after 3 retries in 5.3s

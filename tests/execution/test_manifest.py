@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from slop_code.execution import manifest as module
-from slop_code.execution.manifest import (
+from slop_code.execution.trees import manifest as module
+from slop_code.execution.trees.manifest import (
     MANIFEST,
     check_manifest,
     check_sample_manifest,

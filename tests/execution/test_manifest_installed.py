@@ -7,7 +7,7 @@ import hashlib
 
 import pytest
 
-from slop_code.execution.manifest import (
+from slop_code.execution.trees.manifest import (
     ARCHIVES,
     check_installed,
     damage_removed,

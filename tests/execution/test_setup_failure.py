@@ -10,11 +10,17 @@ import pytest
 
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.run_tests import repeat_setup
+from slop_code.execution.installation.setup_failure import (
+    SetupStep,
+    SetupStepError,
+    StepKind,
+    is_worth_repeating,
+    setup_error,
+)
 from slop_code.execution.process import ProcessResult
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
-from slop_code.execution.setup_failure import SetupStep, SetupStepError, StepKind, is_worth_repeating, setup_error
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 from tests.execution.package_index import serve_index

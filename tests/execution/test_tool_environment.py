@@ -12,8 +12,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.execution.manifest import ARCHIVES
-from slop_code.execution.tool_environment import (
+from slop_code.execution.installation.tool_environment import (
     PREFIX,
     REBUILD,
     UnresolvablePackagesError,
@@ -24,6 +23,7 @@ from slop_code.execution.tool_environment import (
     tool_failure,
     tools_too_late,
 )
+from slop_code.execution.trees.manifest import ARCHIVES
 
 ARGV = ["uv", "pip", "install", "a b"]
 UNREACHABLE = "the package index cannot be reached: check the network, or set HTTPS_PROXY"

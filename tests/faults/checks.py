@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ResultError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.tool_environment import remove_abandoned_unpacks
+from slop_code.execution.installation.tool_environment import remove_abandoned_unpacks
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache

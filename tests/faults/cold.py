@@ -8,7 +8,7 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.execution.manifest import ARCHIVES, INSTALLED
+from slop_code.execution.trees.manifest import ARCHIVES, INSTALLED
 from tests.faults.ending import ending
 
 if TYPE_CHECKING:

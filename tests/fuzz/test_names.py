@@ -19,9 +19,9 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.test_lookup import find_tests, one_test
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import checkpoint_files, checkpoint_of, select
-from slop_code.execution import archive
 from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.submission import RESERVED, read_tree, summarize, tree_digest
+from slop_code.execution.trees import archive
 from slop_code.reporting.text import file_safe, one_line, printable, shell_word
 from slop_code.runs.run_layout import natural_order, text_of
 from tests.fuzz.odd_input import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text

@@ -7,8 +7,8 @@ import contextlib
 import pytest
 
 from slop_code.errors import UsageError
-from slop_code.execution import file_signatures
 from slop_code.execution.cache import Cache
+from slop_code.execution.trees import file_signatures
 from slop_code.runs import run_evaluation
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
 from slop_code.runs.folders.foreign_guard import MAX_LINE_LENGTH, foreign_summary_files

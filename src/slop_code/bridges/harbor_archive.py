@@ -13,13 +13,13 @@ from itertools import repeat
 from typing import TYPE_CHECKING
 
 from slop_code.execution.submission import MAX_BYTES, MAX_DEPTH, MAX_ENTRIES, RESERVED
-from slop_code.execution.tree_writer import ZEROS, ArchiveError, write_tree
+from slop_code.execution.trees.tree_writer import ZEROS, ArchiveError, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from slop_code.execution.tree_writer import TreeMember
+    from slop_code.execution.trees.tree_writer import TreeMember
 
     Member = tuple[tarfile.TarInfo, Iterator[bytes] | None]
 

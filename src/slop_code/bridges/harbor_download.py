@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from slop_code._io import os_error_text, tail
 from slop_code.bridges.harbor_archive import unpack_workspace
 from slop_code.errors import InfrastructureError, SubmissionError
-from slop_code.execution.archive import read_members
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.process import MAX_TAIL, open_piped
-from slop_code.execution.tree_writer import ArchiveError
+from slop_code.execution.trees.archive import read_members
+from slop_code.execution.trees.tree_writer import ArchiveError
 from slop_code.execution.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from slop_code._io import os_error_text
 from slop_code._version import __version__
 from slop_code.cli.command_parser import CommandParser, add_commands
+from slop_code.cli.scb_options import add_before_command, apply_before_command
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
-from slop_code.cli.scb_options import add_before_command, apply_before_command
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.evaluation.reports.raw_test import escape_control
 
@@ -29,10 +29,10 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 COMMANDS = {
-    "eval": "eval_command",
-    "eval-problem": "eval_command",
-    "merge": "eval_command",
-    "eval-snapshot": "eval_snapshot_command",
+    "eval": "eval.eval_command",
+    "eval-problem": "eval.eval_command",
+    "merge": "eval.eval_command",
+    "eval-snapshot": "eval.eval_snapshot_command",
     "report": "report_command",
     "leaderboard": "leaderboard_command",
     "compare": "compare_command",
@@ -45,7 +45,7 @@ COMMANDS = {
     "metrics": "metrics_command",
     "serve": "serve_command",
     "problems": "problems",
-    "doctor": "doctor_command",
+    "doctor": "doctor.doctor_command",
     "env": "env_command",
     "cache": "cache_command",
 }

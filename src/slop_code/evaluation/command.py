@@ -13,8 +13,8 @@ from slop_code.evaluation import judge
 from slop_code.evaluation.groups import BUILTIN_MARKERS
 from slop_code.evaluation.pytest_arguments import WATCH, parse_pytest_args
 from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, JSON_REPORT
+from slop_code.execution.installation.tool_environment import uvx_arguments
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
-from slop_code.execution.tool_environment import uvx_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

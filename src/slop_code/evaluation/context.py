@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.command import LOCK, TOOL, TOOLS
 from slop_code.evaluation.problem.dependency_lock import dependency_mistakes, read_test_lock
+from slop_code.execution.installation.tool_environment import build_tool_environment
 from slop_code.execution.sandbox import sandbox_for
-from slop_code.execution.tool_environment import build_tool_environment
 
 if TYPE_CHECKING:
     from pathlib import Path

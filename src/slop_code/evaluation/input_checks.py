@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError, SlopCodeError
 from slop_code.execution.cache import DAMAGE_ERRORS
-from slop_code.execution.manifest import check_manifest
+from slop_code.execution.installation.tool_environment import read_tool_environment
 from slop_code.execution.submission import open_submission, read_tree
-from slop_code.execution.tool_environment import read_tool_environment
+from slop_code.execution.trees.manifest import check_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

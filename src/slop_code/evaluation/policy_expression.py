@@ -98,7 +98,7 @@ class _Parser:
         self.text = text
         self.names = names
         if len(text) > MAX_LENGTH:
-            raise UsageError(f"policy: longer than {MAX_LENGTH} characters")
+            raise UsageError(f"policy: longer than {MAX_LENGTH} characters; shorten it")
         self.tokens = [_token(match) for match in _TOKEN.finditer(text)]
         self.position = 0
         self.depth = 0

@@ -35,10 +35,10 @@ from slop_code.evaluation.selection import (
 from slop_code.evaluation.test_code.find_test_code import find_test_code
 from slop_code.evaluation.test_code.test_inputs import code_digests
 from slop_code.execution.assets import asset_environment, copy_assets
-from slop_code.execution.manifest import check_manifest, write_manifest
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import LOG, TESTS_DIR, JudgeRequest
 from slop_code.execution.session import Session
+from slop_code.execution.trees.manifest import check_manifest, write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

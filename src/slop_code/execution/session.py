@@ -7,8 +7,8 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from slop_code.execution.installation.setup import prepare_subject
 from slop_code.execution.sandbox import PATH, BoxLayout, JudgeJob, JudgeRequest, JudgeResult, PreparedSubject, Sandbox
-from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission
 
 if TYPE_CHECKING:

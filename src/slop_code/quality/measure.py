@@ -18,11 +18,11 @@ from slop_code._version import __version__
 from slop_code.errors import ConfigError, InfrastructureError, SubmissionSetupError, UsageError
 from slop_code.evaluation.context import ignore_progress, tools_for
 from slop_code.execution.environment import EnvironmentSpec, Limits, SetupSpec, VariablesSpec, load_environment
-from slop_code.execution.manifest import check_manifest, write_manifest
+from slop_code.execution.installation.setup import prepare_subject
 from slop_code.execution.sandbox import LOG, JudgeRequest, PreparedSubject, Sandbox, sandbox_for
 from slop_code.execution.session import Session
-from slop_code.execution.setup import prepare_subject
 from slop_code.execution.submission import open_submission, read_tree
+from slop_code.execution.trees.manifest import check_manifest, write_manifest
 from slop_code.quality.neutral_paths import ROOT
 from slop_code.quality.quality_record import (
     NO_FILES,

@@ -16,7 +16,7 @@ from slop_code._io import TooLargeError, json_object, read_bounded, write_atomic
 from slop_code._version import __version__
 from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
-from slop_code.execution.file_signatures import SETTLED_NS, signature_of
+from slop_code.execution.trees.file_signatures import SETTLED_NS, signature_of
 from slop_code.runs.folders.run_lock import STATE_DIR
 
 if TYPE_CHECKING:

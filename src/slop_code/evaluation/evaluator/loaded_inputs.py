@@ -9,7 +9,7 @@ from slop_code._arguments import check_path
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import CONFIG, environment_word, problem_folder
 from slop_code.execution.environment import EnvironmentSpec, environment_file
-from slop_code.execution.file_signatures import SignatureCache
+from slop_code.execution.trees.file_signatures import SignatureCache
 
 if TYPE_CHECKING:
     from pathlib import Path

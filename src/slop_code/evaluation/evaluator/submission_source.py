@@ -16,16 +16,16 @@ from slop_code._arguments import check_path, wrong_argument
 from slop_code._io import open_regular, os_error_text
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.evaluation.evaluator.member_names import MemberNames, refused_member
-from slop_code.execution.archive import read_members
 from slop_code.execution.cancellation import check_cancelled
 from slop_code.execution.submission import MAX_BYTES
-from slop_code.execution.tree_writer import ArchiveError, write_tree
+from slop_code.execution.trees.archive import read_members
+from slop_code.execution.trees.tree_writer import ArchiveError, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from slop_code.execution.cache import Cache
-    from slop_code.execution.tree_writer import TreeMember
+    from slop_code.execution.trees.tree_writer import TreeMember
 
     Member = tuple[tarfile.TarInfo, Iterator[bytes] | None]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.errors import ConfigError, ConfigMistake
 from slop_code.evaluation.command import LOCK
-from slop_code.execution.tool_environment import UNIVERSAL, UnresolvablePackagesError, lock_packages
+from slop_code.execution.installation.tool_environment import UNIVERSAL, UnresolvablePackagesError, lock_packages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

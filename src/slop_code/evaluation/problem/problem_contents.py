@@ -12,7 +12,7 @@ from slop_code.evaluation.command import render_ini
 from slop_code.evaluation.selection import checkpoint_files, files_in, select
 from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
 from slop_code.execution.assets import walk
-from slop_code.execution.file_signatures import SignatureCache, signature_of
+from slop_code.execution.trees.file_signatures import SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.execution.archive import pack_end, pack_file, pack_tree
 from slop_code.execution.concurrency import run_concurrently, start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.container_runtime import RuntimeProbe, missing_runtime_reason, probe_runtime
@@ -29,9 +28,9 @@ from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
 from slop_code.execution.environment import HANDED_SIZE
+from slop_code.execution.installation.python_version import FIND, REQUESTS
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
-from slop_code.execution.python_version import FIND, REQUESTS
 from slop_code.execution.sandbox import (
     SUBJECT_BOX_ENDED,
     BoxLayout,
@@ -41,6 +40,7 @@ from slop_code.execution.sandbox import (
     launcher_settings,
 )
 from slop_code.execution.submission import RESERVED, TreeSummary, summarize
+from slop_code.execution.trees.archive import pack_end, pack_file, pack_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

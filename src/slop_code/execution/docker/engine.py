@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.docker.owners import ENTRY, OWNER
-from slop_code.execution.install_failure import CauseKind, install_cause
+from slop_code.execution.installation.install_failure import CauseKind, install_cause
 from slop_code.execution.process import CapturedOutput, NoAnswerError, capture
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 

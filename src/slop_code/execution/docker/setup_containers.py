@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.archive import pack_end, pack_tree
 from slop_code.execution.cache import entry_for_scratch
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
+from slop_code.execution.installation.tool_environment import compile_bytecode, tool_failure, tools_too_late
+from slop_code.execution.installation.uv import network_variables
 from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob, UnusableSetupError
 from slop_code.execution.submission import RESERVED
-from slop_code.execution.tool_environment import compile_bytecode, tool_failure, tools_too_late
-from slop_code.execution.uv import network_variables
+from slop_code.execution.trees.archive import pack_end, pack_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import open_regular
 from slop_code.evaluation.result_files.foreign_files import can_be_replaced, is_foreign_result, parse_json
 from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
-from slop_code.execution.file_signatures import SignatureCache
+from slop_code.execution.trees.file_signatures import SignatureCache
 from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.folders.result_folders import checkpoint_folders, result_files
 from slop_code.runs.plan import part_of_runs

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.evaluation.selection import files_in
-from slop_code.execution.archive import pack_end, pack_tree, unpack_tree
 from slop_code.execution.assets import copy_assets
 from slop_code.execution.submission import RESERVED, tree_digest
+from slop_code.execution.trees.archive import pack_end, pack_tree, unpack_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code._suggestions import first_names
+from slop_code.cli.eval.job_progress import run_with_progress
+from slop_code.cli.eval.live_report import check_report, kept_report
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.job_progress import run_with_progress
-from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
 from slop_code.cli.shared_options import selection_words
@@ -134,7 +134,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
     if words := check_pytest_args(selection_words(arguments)):
         if arguments.metrics:
             raise UsageError("--metrics cannot be used with a selection of tests; use slop-code metrics")
-        from slop_code.cli.part_evaluation import evaluate_part
+        from slop_code.cli.eval.part_evaluation import evaluate_part
 
         return evaluate_part(runs, settings, words, arguments)
     if (count := sum(len(run.submissions) for run in runs)) >= MIN_SLOW_DIGESTS:

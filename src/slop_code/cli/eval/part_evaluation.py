@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.cli.eval.job_progress import run_with_progress
 from slop_code.cli.exit_codes import Exit, exit_for
-from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults

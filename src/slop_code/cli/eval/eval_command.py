@@ -152,10 +152,10 @@ def _add_execution(parser: argparse.ArgumentParser) -> None:
 
 def run_eval(arguments: argparse.Namespace) -> int:
     if arguments.follow:
-        from slop_code.cli.follow_action import follow
+        from slop_code.cli.eval.follow_action import follow
 
         return final_status(follow(arguments), arguments)
-    from slop_code.cli.eval_actions import evaluate
+    from slop_code.cli.eval.eval_actions import evaluate
 
     if arguments.stop_at is not None:
         raise UsageError("--stop-at needs --follow")
@@ -163,12 +163,12 @@ def run_eval(arguments: argparse.Namespace) -> int:
 
 
 def run_eval_problem(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.eval_actions import evaluate_problem
+    from slop_code.cli.eval.eval_actions import evaluate_problem
 
     return final_status(evaluate_problem(arguments), arguments)
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.eval_actions import merge
+    from slop_code.cli.eval.eval_actions import merge
 
     return merge(arguments)

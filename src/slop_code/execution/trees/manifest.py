@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.execution.cache import DAMAGE_ERRORS, Cache, file_lock, remove_whole
-from slop_code.execution.file_signatures import Signature, SignatureCache, signature_of
+from slop_code.execution.trees.file_signatures import Signature, SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from slop_code.cli.eval_actions import (
+from slop_code.cli.eval.eval_actions import (
     conclude,
     discover_given,
     given_environment,
     refuse_nothing_to_evaluate,
     run_settings,
 )
+from slop_code.cli.eval.job_progress import run_with_progress
+from slop_code.cli.eval.live_report import check_report, kept_report
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.job_progress import run_with_progress
-from slop_code.cli.live_report import check_report, kept_report
 from slop_code.cli.messages import print_step
 from slop_code.cli.shared_options import selection_words
 from slop_code.cli.signals import interrupts

@@ -58,6 +58,6 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.eval_snapshot_action import evaluate_snapshot
+    from slop_code.cli.eval.eval_snapshot_action import evaluate_snapshot
 
     return evaluate_snapshot(arguments)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from slop_code.cli.doctor_checks import Check
+    from slop_code.cli.doctor.doctor_checks import Check
     from slop_code.cli.shared_options import Commands
 
 ENGINE = "docker"
@@ -51,13 +51,13 @@ def add_to(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.doctor_checks import ALL_TYPES, checks
+    from slop_code.cli.doctor.doctor_checks import ALL_TYPES, checks
     from slop_code.execution.docker.engine import Engine
 
     if arguments.apparmor_profile:
         return _print_profile()
     if arguments.attacks:
-        from slop_code.cli.doctor_attacks import run_attacks
+        from slop_code.cli.doctor.doctor_attacks import run_attacks
 
         if arguments.docker != ENGINE:
             raise UsageError("--docker is for the look at the machine; an environment (-e) names its own engine")

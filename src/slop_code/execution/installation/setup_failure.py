@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 from slop_code.errors import InfrastructureError, SlopCodeError, SlowSetupError, SubmissionSetupError
-from slop_code.execution.install_failure import CauseKind, install_cause
+from slop_code.execution.installation.install_failure import CauseKind, install_cause
 from slop_code.execution.sandbox import UnusableSetupError
 
 if TYPE_CHECKING:

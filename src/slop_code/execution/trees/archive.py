@@ -15,14 +15,14 @@ from tarfile import EOFHeaderError, HeaderError, ReadError  # type: ignore[attr-
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from slop_code.execution.submission import CHUNK, walk_tree
-from slop_code.execution.tree_writer import SOCKET, ArchiveError, open_folder, restore_member, write_tree
+from slop_code.execution.trees.tree_writer import SOCKET, ArchiveError, open_folder, restore_member, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
     from tarfile import TarFile
 
-    from slop_code.execution.tree_writer import TreeMember
+    from slop_code.execution.trees.tree_writer import TreeMember
 
     Read = Callable[[int], bytes]
     Owner = tuple[int, int]

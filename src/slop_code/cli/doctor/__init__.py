@@ -1,0 +1,1 @@
+"""`slop-code doctor`."""

@@ -1,0 +1,1 @@
+"""`slop-code eval` and `eval-snapshot`: options, actions and progress."""
