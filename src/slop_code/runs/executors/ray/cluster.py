@@ -73,7 +73,8 @@ def _check_reachable(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except OSError as error:
-        raise UsageError(f"Ray at {address}: cannot be reached: {error.strerror or error}; ray start --head starts a cluster") from error
+        reason = error.strerror or error
+        raise UsageError(f"Ray at {address}: cannot be reached: {reason}; ray start --head starts one") from error
 
 
 def live_nodes(ray: Any) -> list[ClusterNode]:
