@@ -32,9 +32,10 @@ HARMLESS_IN_GVISOR = {
 SHOWN = [attack.name for attack in CORPUS if not attack.unshown]
 
 
-def quick_first(names):
-    """`make test` tries those of the short corpus."""
-    return [*(name for name in names if name in QUICK), *in_proof(*(name for name in names if name not in QUICK))]
+def quick_first(names, every=1):
+    """`make test` tries those of the short corpus, or every so many of them."""
+    quick = [name for name in names if name in QUICK][::every]
+    return [*quick, *in_proof(*(name for name in names if name not in quick))]
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory)
         yield evaluator
 
 
-@pytest.mark.parametrize("name", quick_first(BY_NAME))
+@pytest.mark.parametrize("name", quick_first(BY_NAME, every=4))
 def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
     assert try_attack(BY_NAME[name], forking, problem, tmp_path) == ()
     assert try_attack(HONEST, forking, problem, tmp_path / "next") == ()

@@ -68,7 +68,7 @@ def test_a_layout_rule_accepts_its_good_example(rule, bench, tmp_path):
     assert checked(bench, rule, "good", tmp_path).outcome.findings == ()
 
 
-@pytest.mark.parametrize("rule", [*LIVE[::6], *in_proof(*sorted(set(LIVE) - set(LIVE[::6])))])
+@pytest.mark.parametrize("rule", [LIVE[0], *in_proof(*LIVE[1:])])
 def test_a_rule_of_evaluations_reports_its_bad_example(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
     assert_found(rule, checked(bench, rule, "bad", tmp_path))

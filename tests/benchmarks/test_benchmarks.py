@@ -36,6 +36,7 @@ def bench(cache, need_bubblewrap, tmp_path_factory):
     return Bench(tmp_path_factory.mktemp("bench"), "least", {"bubblewrap": {"type": "local"}})
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("letter", ["a", "w", *in_proof(*(letter for letter in PARTS if letter not in "aw"))])
 def test_every_part_runs(letter, bench):
     part = measured(letter, bench)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from tests.bridges.harbor_runs import Harbor
 
+pytestmark = pytest.mark.proof
+
 HITCOUNT = ROOT / "examples/problems/hitcount"
 SOLUTIONS = HITCOUNT / "solutions"
 
@@ -65,7 +67,6 @@ def test_an_agent_that_solves_each_step_gets_each_reward(harbor, task, tmp_path)
     assert first.read_text() != second.read_text()
 
 
-@pytest.mark.proof
 def test_a_wrong_solution_gets_what_eval_snapshot_says_of_it(harbor, task, tmp_path):
     old = SOLUTIONS / "checkpoint_1"
     trial = harbor.run(task, solving(tmp_path / "script", old, old), *VERIFIER)
@@ -73,7 +74,6 @@ def test_a_wrong_solution_gets_what_eval_snapshot_says_of_it(harbor, task, tmp_p
     assert 0 < trial.step_rewards[1]["pass_rate"] < 1
 
 
-@pytest.mark.proof
 def test_a_workspace_that_the_agent_removed_or_made_too_large_is_a_reward_of_0(harbor, task, tmp_path):
     """Otherwise an agent could cancel a bad reward."""
     lines = {"1.sh": "truncate -s 20G /workspace/x", "2.sh": "cd /; rm -rf /workspace"}
@@ -87,7 +87,6 @@ def test_a_workspace_that_the_agent_removed_or_made_too_large_is_a_reward_of_0(h
     assert reason.startswith("/workspace cannot be read: ")
 
 
-@pytest.mark.proof
 def test_links_and_devices_of_the_agent_reach_nothing_on_the_host(harbor, task, tmp_path):
     """The link would lead the evaluation to the tests, the device to a disk."""
     script = solving(tmp_path / "script", SOLUTIONS / "checkpoint_1")
@@ -106,7 +105,6 @@ def test_links_and_devices_of_the_agent_reach_nothing_on_the_host(harbor, task, 
     assert {path.name for path in tmp_path.iterdir()} == {"script", "host.txt"}
 
 
-@pytest.mark.proof
 def test_an_infrastructure_failure_is_an_exception_and_no_reward(harbor, task, tmp_path):
     """The step after it is not run, and the trial has no reward: a mean over the steps would have been 1."""
     problems = tmp_path / "problems"
@@ -127,7 +125,6 @@ def test_an_infrastructure_failure_is_an_exception_and_no_reward(harbor, task, t
         (["problem=no-such-problem"], "no problem 'no-such-problem'"),
     ],
 )
-@pytest.mark.proof
 def test_wrong_use_is_an_exception_with_the_reason(harbor, task, tmp_path, options, message):
     (tmp_path / "script").mkdir()
     kwargs = [word for option in options for word in ("--verifier-kwarg", option)]
@@ -136,7 +133,6 @@ def test_wrong_use_is_an_exception_with_the_reason(harbor, task, tmp_path, optio
     assert message in trial.steps[0]["exception_info"]["exception_message"]
 
 
-@pytest.mark.proof
 def test_a_task_without_steps_names_its_checkpoint(harbor, tmp_path):
     """A task that somebody else wrote: the keyword arguments name everything."""
     files = {
@@ -153,7 +149,6 @@ def test_a_task_without_steps_names_its_checkpoint(harbor, tmp_path):
     assert trial.rewards == {"reward": 1, "strict": 1, "isolated": 1, "core": 1, "pass_rate": 1, "solved": 1}
 
 
-@pytest.mark.proof
 def test_the_commands_of_the_page_work(harbor, tmp_path):
     """In a clone, with an image of the tests in the place of the reader's."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")

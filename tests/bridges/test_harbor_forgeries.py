@@ -18,6 +18,8 @@ from tests.conftest import IMAGE, write_files
 if TYPE_CHECKING:
     from tests.bridges.harbor_runs import Harbor
 
+pytestmark = pytest.mark.proof
+
 PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 CLASSICAL = {
     "task.toml": '[metadata.slop_code]\nproblem = "hitcount"\ncheckpoint = 1\nworkspace = "/workspace"\n',
@@ -86,9 +88,9 @@ def classical(harbor: Harbor) -> Path:
     ("script", "first", "believed"),
     [
         pytest.param(DAEMON, "rm -f /logs/verifier/reward.*", 1, id="a_daemon"),
-        pytest.param(REWARD_FILE, ":", 1, id="a_reward_file", marks=pytest.mark.proof),
-        pytest.param(PATCHED_PYTEST, ":", 1, id="a_patched_pytest", marks=pytest.mark.proof),
-        pytest.param(HONEST, ":", 0, id="an_honest_failure", marks=pytest.mark.proof),
+        pytest.param(REWARD_FILE, ":", 1, id="a_reward_file"),
+        pytest.param(PATCHED_PYTEST, ":", 1, id="a_patched_pytest"),
+        pytest.param(HONEST, ":", 0, id="an_honest_failure"),
     ],
 )
 def test_a_forged_reward_is_believed_by_harbors_own_verifier_and_not_by_ours(

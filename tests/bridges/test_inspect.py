@@ -20,7 +20,7 @@ from tests.bridges.page_blocks import run_page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture
@@ -67,7 +67,6 @@ def test_an_agent_works_through_checkpoints_and_each_is_scored_before_the_next_i
     assert score["metadata"]["checkpoint_2"]["provenance"]["digests"]["submission"]
 
 
-@pytest.mark.proof
 def test_a_score_is_that_of_the_command_line_and_names_the_tests_that_failed(inspect_eval, tmp_path):
     found = inspect_eval([write_files(snapshot("drifting", 1))], [write_files(snapshot("drifting", 2))])
     score = found["scores"]["problem_scorer"]
@@ -94,7 +93,6 @@ def test_an_infrastructure_failure_is_unscored_and_not_0(inspect_eval, tmp_path)
     assert [(each["scored"], each["unscored"]) for each in found["results"].values()] == [(0, 1)]
 
 
-@pytest.mark.proof
 def test_epochs_are_reduced(inspect_eval):
     found = inspect_eval([write_files(snapshot("steady", 1))], epochs=2)
     assert found["results"]["strict"]["mean"] == 1
@@ -144,13 +142,11 @@ def test_a_workspace_comes_out_of_a_container(inspect_eval, compose_file):
     assert found["scores"]["problem_scorer"]["value"]["strict"] == 1
 
 
-@pytest.mark.proof
 def test_a_container_with_a_tar_of_the_agent_is_0_and_not_unscored(inspect_eval, compose_file):
     found = inspect_eval([write_files(snapshot("steady", 1)), OWN_TAR], compose=compose_file)
     assert set(found["scores"]["problem_scorer"]["value"].values()) == {0}
 
 
-@pytest.mark.proof
 def test_a_container_that_the_agent_ended_is_0_and_not_unscored(inspect_eval, compose_file):
     found = inspect_eval([write_files(snapshot("steady", 1)), "kill -9 -1"], compose=compose_file)
     score = found["scores"]["problem_scorer"]
@@ -158,7 +154,6 @@ def test_a_container_that_the_agent_ended_is_0_and_not_unscored(inspect_eval, co
     assert "SandboxUnavailableError" in score["explanation"]
 
 
-@pytest.mark.proof
 def test_a_score_that_an_agent_got_before_it_went_on_does_not_count(inspect_eval):
     """It reaches its limit after it wrote the program, and before it submits again."""
     found = inspect_eval([write_files(snapshot("steady", 1))], early_submit=True, message_limit=7)
@@ -189,14 +184,12 @@ def test_a_forged_workspace_gains_nothing(inspect_eval):
     assert [value[name] for name in ("strict", "isolated", "core", "core_rate")] == [0, 0, 0, 0]
 
 
-@pytest.mark.proof
 def test_a_workspace_with_a_pipe_is_0_and_not_unscored(inspect_eval):
     score = inspect_eval([write_files(snapshot("steady", 1)), "mkfifo pipe"])["scores"]["problem_scorer"]
     assert set(score["value"].values()) == {0}
     assert "'./pipe': it is neither a file, a folder nor a symbolic link" in score["explanation"]
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("word", ["mktemp", "dd if="])
 def test_a_provider_that_fails_while_the_workspace_is_read_is_unscored_and_not_0(inspect_eval, word):
     score = inspect_eval([write_files(snapshot("steady", 1))], provider_fails=word)["scores"]["problem_scorer"]
@@ -204,7 +197,6 @@ def test_a_provider_that_fails_while_the_workspace_is_read_is_unscored_and_not_0
     assert "the sandbox failed: RuntimeError: no answer" in score["explanation"]
 
 
-@pytest.mark.proof
 def test_files_that_change_while_they_are_read_are_a_submission_like_any_other(inspect_eval, tmp_path):
     """A daemon fills the workspace until the first checkpoint was scored, as the second one lets it end."""
     going, ended = tmp_path / "going", tmp_path / "ended"
@@ -219,14 +211,12 @@ def test_files_that_change_while_they_are_read_are_a_submission_like_any_other(i
     assert found["intermediate"][0]["strict"] == 1
 
 
-@pytest.mark.proof
 def test_a_workspace_that_cannot_be_packed_is_0_and_not_unscored(inspect_eval):
     """In the local sandbox: a folder that is gone."""
     found = inspect_eval([write_files(snapshot("steady", 1)), 'rm -rf "$PWD"'])
     assert set(found["scores"]["problem_scorer"]["value"].values()) == {0}
 
 
-@pytest.mark.proof
 def test_the_commands_of_the_page_run(bridge_python, cache, tmp_path):
     """The task is found by its entry point, and exported scores, of a run that passes, replace those of its log."""
     settings = {"INSPECT_LOG_FORMAT": "json", "PYTHONPATH": str(PROGRAMS / "offline")}

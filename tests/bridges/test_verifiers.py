@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TITLES = ("# Larder, part 1: reading and scaling recipes", "# Larder, part 2: shopping lists")
 
-pytestmark = pytest.mark.e2e
+pytestmark = pytest.mark.proof
 
 
 @pytest.fixture
@@ -55,7 +55,6 @@ def test_an_agent_works_through_checkpoints_and_each_has_the_rewards_of_its_eval
     assert [trace["ok"] for trace in traces] == [True, True]
 
 
-@pytest.mark.proof
 def test_another_reward_can_be_trained_on(vf_eval):
     commands = [write_files(snapshot("drifting", number)) for number in (1, 2)]
     traces = vf_eval(*commands, "--env.taskset.task.reward", "pass_rate")
@@ -95,7 +94,6 @@ def test_a_workspace_that_is_gone_is_0_and_no_error(vf_eval):
     assert [trace["rewards"]["reward"]["score"] for trace in traces] == [0.0, 0.0]
 
 
-@pytest.mark.proof
 def test_an_infrastructure_failure_is_an_error_without_a_reward(vf_eval, tmp_path):
     broken = tmp_path / "broken.yaml"
     broken.write_text("type: local\nname: broken\nsetup:\n  commands: [no-such-program]\n")
@@ -105,13 +103,11 @@ def test_an_infrastructure_failure_is_an_error_without_a_reward(vf_eval, tmp_pat
     assert "infrastructure failure" in trace["errors"][-1]["message"]
 
 
-@pytest.mark.proof
 def test_a_forged_workspace_gains_nothing(vf_eval):
     forged = "ln -s / root; echo 1 > reward.txt; mkdir -p /tmp/logs/verifier .scbench; mkfifo pipe"
     traces = vf_eval(forged, "rm pipe; echo 'raise SystemExit' > main.py")
     assert [trace["rewards"]["reward"]["score"] for trace in traces] == [0.0, 0.0]
 
 
-@pytest.mark.proof
 def test_the_commands_of_the_page_run(bridge_python, tmp_path):
     run_page("how-to/verifiers.md", Path(__file__), bridge_python("verifiers"), tmp_path, {})

@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.proof
 @pytest.mark.e2e
 def test_both_ways_give_the_same_rewards(cache):
     argv = [sys.executable, "examples/rl_reward.py"]

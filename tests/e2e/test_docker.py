@@ -223,6 +223,7 @@ IDENTITY = """
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [

@@ -171,6 +171,7 @@ def test_failing_set_up_is_reported_with_its_output(fails):
     assert reason.endswith("9000\nthe last words")
 
 
+@pytest.mark.proof
 def test_set_up_has_a_timeout(fails):
     commands = ["echo begun; trap '' TERM; while :; do sleep 1; done"]
     reason = fails({"setup": {"commands": commands, "timeout": 5, "on_failure": "infrastructure"}})

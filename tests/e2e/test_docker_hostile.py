@@ -165,6 +165,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.proof
 def test_the_submission_cannot_talk_to_the_box_init(evaluate, make_problem, make_submission):
     """Each silent connection made it wait for 5 s, and a socket that lingers for as long as one likes."""
     test = """

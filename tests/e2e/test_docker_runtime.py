@@ -45,6 +45,7 @@ TESTS = """
 SUBMISSION = "import sys\nexec(sys.argv[1])\n"
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(600)
 def test_a_submission_with_a_kernel_of_its_own_is_judged(evaluate, make_problem, make_submission):
     problem = make_problem({"test_checkpoint_1.py": TESTS})

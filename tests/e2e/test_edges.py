@@ -282,8 +282,11 @@ def flip(paths, old, new):
 @pytest.mark.parametrize(
     ("damage", "rebuilt"),
     [
-        (lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")], ProgressKind.RUN_SETUP_COMMAND),
         *in_proof(
+            (
+                lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")],
+                ProgressKind.RUN_SETUP_COMMAND,
+            ),
             (
                 lambda root: [path.write_text("") for path in root.glob("subjects/*/env/pyvenv.cfg")],
                 ProgressKind.RUN_SETUP_COMMAND,

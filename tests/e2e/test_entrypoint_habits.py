@@ -123,6 +123,7 @@ BARE = {
 }
 """Habits that say nothing with `isolation: none`, and why."""
 
+SHORT = list(HABITS)[::3]
 IN_PROOF = [(habit, "docker") for habit in HABITS if habit != "the_call_has_variables_of_its_own"]
 IN_PROOF += [(habit, "none") for habit in HABITS.keys() - BARE.keys()]
 
@@ -130,9 +131,9 @@ IN_PROOF += [(habit, "none") for habit in HABITS.keys() - BARE.keys()]
 @pytest.mark.parametrize(
     ("habit", "sandbox"),
     [
-        *[(habit, "bubblewrap") for habit in HABITS],
+        *[(habit, "bubblewrap") for habit in SHORT],
         ("the_call_has_variables_of_its_own", "docker"),
-        *in_proof(*sorted(IN_PROOF)),
+        *in_proof(*((habit, "bubblewrap") for habit in HABITS if habit not in SHORT), *sorted(IN_PROOF)),
     ],
 )
 def test_the_reference_passes(habit, sandbox, make_problem, make_submission, evaluate):

@@ -72,7 +72,7 @@ def reference(name, checkpoint):
     return EXAMPLES / "problems" / name / "solutions" / f"checkpoint_{checkpoint}"
 
 
-@pytest.mark.parametrize(("name", "checkpoint"), [*LAST, *in_proof(*sorted(TOTALS.keys() - set(LAST)))])
+@pytest.mark.parametrize(("name", "checkpoint"), [LAST[0], *in_proof(*sorted(TOTALS.keys() - {LAST[0]}))])
 def test_a_reference_passes_everything(judged, name, checkpoint):
     results = judged(name, checkpoint, reference(name, checkpoint))
     assert results.infrastructure_failure_reason is None

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 
 HOSTILE = "</script><img src=x onerror=window.pwned=1>\x1b[31m\u202e"
 SHOWN_HOSTILE = HOSTILE.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
-LOOKS = [(1400, "light"), *in_proof((1400, "dark"), (390, "light")), (390, "dark")]
+LOOKS = [(390, "dark"), *in_proof((1400, "light"), (1400, "dark"), (390, "light"))]
 TARGETS = "main a, main button, main summary, #top a, #top select"
 
 

@@ -166,10 +166,10 @@ CASES = {
 }
 
 
-LONG = "a thread that keeps pytest from its end"
+SHORT = list(CASES)[::3]
 
 
-@pytest.mark.parametrize("name", [*(name for name in CASES if name != LONG), *in_proof(LONG)])
+@pytest.mark.parametrize("name", [*SHORT, *in_proof(*(name for name in CASES if name not in SHORT))])
 def test_a_hanging_test_is_named_and_its_processes_are_gone(make_problem, make_submission, evaluate, token, name):
     tests, config, statuses, message, reason = CASES[name]
     problem = make_problem(with_token(tests, token), config=config)

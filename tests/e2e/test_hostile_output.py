@@ -164,7 +164,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ["verify", *in_proof(*(name for name in COMMANDS if name != "verify"))])
 def test_other_commands_on_a_terminal(runs_folder, name):
     problem = ["-p", "problems/hostile"] if name in ("eval-snapshot", "rerun") else []
     shown = on_a_terminal(*COMMANDS[name], *problem, cwd=runs_folder, statuses=(0, 1, 2, 3))

@@ -169,6 +169,7 @@ def serial(miniature, evaluate):
     return evaluate(*miniature, 2)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
 def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sandbox):
     problem, submission = miniature

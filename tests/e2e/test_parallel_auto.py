@@ -200,6 +200,7 @@ def test_the_check_writes_the_proof_that_an_evaluation_needs(auto, evaluate, cac
     assert NO_PROOF not in pairs(results)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("tests", "rule"),
     [(ALL_TOGETHER, "parallel-dependent-test"), *in_proof((ON_EACH_OTHER, "order-dependent-test"))],

@@ -152,6 +152,7 @@ def test_the_debugger_reads_the_terminal(problem, loop, environment, sandbox, te
     assert "1 of 1 chosen tests passed" in rest
 
 
+@pytest.mark.proof
 def test_debugger_where_a_test_fails(problem, loop):
     """Time goes by in it: the limit of a test is for tests."""
     config = yaml.safe_load((problem / "config.yaml").read_text())
@@ -258,7 +259,7 @@ def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblew
         ("not a test", "Wrong expression passed to '-k': not a test: "),
     ],
 )
-@pytest.mark.parametrize("command", ["problems run", "eval-snapshot"])
+@pytest.mark.parametrize("command", ["problems run", *in_proof("eval-snapshot")])
 def test_a_selection_of_no_test_is_wrong_use(problem, cache, need_bubblewrap, tmp_path, command, expression, message):
     words = [str(problem), "-c", "1"]
     if command == "eval-snapshot":

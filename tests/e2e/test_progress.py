@@ -159,6 +159,7 @@ with open(path, "ab", buffering=0) as stream:
 """
 
 
+@pytest.mark.proof
 def test_a_submission_that_floods_the_stream_changes_no_result(observed, evaluate, make_submission, sums):
     """Without a sandbox it can write there; what the reports say counts."""
     problem = ProblemConfig.from_yaml(SUMS)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import JobResult
 
-pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.proof, pytest.mark.filterwarnings("default")]
 
 DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 PATIENCE_S = 600
@@ -257,7 +257,6 @@ def test_the_same_results_as_in_threads_though_the_files_are_gone(
     assert len(arrivals(nodes.own)) == 1
 
 
-@pytest.mark.proof
 def test_a_problem_arrives_once_and_a_submission_goes_with_its_job(
     ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest]
 ) -> None:
@@ -300,7 +299,6 @@ def test_a_submission_that_changed_is_not_mistaken_for_the_planned_one(
     assert "did it change since?" in (done.facts.reason or "")
 
 
-@pytest.mark.proof
 def test_a_submission_that_cannot_be_sent_by_its_own_fault_is_a_verdict(
     ray: Executor, make_work: Callable[..., JobRequest]
 ) -> None:
@@ -319,7 +317,6 @@ def test_more_weight_than_any_node_has_room_for(ray: Executor, make_work: Callab
     assert statuses(ray.submit(make_work("print(1)", weight=2)).result(PATIENCE_S))
 
 
-@pytest.mark.proof
 def test_a_run_from_the_command_line_is_evaluated_on_ray(
     nodes: Nodes, cache: Cache, problem: ProblemConfig, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:
@@ -342,7 +339,6 @@ def test_a_run_from_the_command_line_is_evaluated_on_ray(
     assert not list((tmp_path / "cache").glob("tools/*"))
 
 
-@pytest.mark.proof
 def test_a_reward_service_evaluates_on_the_nodes(
     nodes: Nodes, problem: ProblemConfig, need_bubblewrap: Callable[[], None], tmp_path: Path
 ) -> None:
@@ -367,7 +363,6 @@ def test_a_reward_service_evaluates_on_the_nodes(
     assert (arrivals(nodes.own).keys() | arrivals(nodes.other).keys()) > before
 
 
-@pytest.mark.proof
 def test_a_node_of_another_version_is_refused(ray: Executor, nodes: Nodes, tmp_path: Path) -> None:
     shutil.copytree(Path(slop_code.__file__).parent, tmp_path / "slop_code")
     (tmp_path / "slop_code" / "_version.py").write_text('__version__ = "0.0.7"\n')
@@ -401,7 +396,6 @@ def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work:
     assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
 
 
-@pytest.mark.proof
 def test_a_node_that_dies_in_the_middle(
     ray: Executor, nodes: Nodes, make_work: Callable[..., JobRequest], tmp_path: Path
 ) -> None:

@@ -120,6 +120,7 @@ def test_another_submission_environment_and_file_for_the_result(again):
     assert (again / "out/.scbench/stream.jsonl").is_file()
 
 
+@pytest.mark.proof
 def test_what_changed_by_itself_is_flaky(again):
     path = again / "run/words/checkpoint_1/evaluation.json"
     results = CorrectnessResults.load(path)
@@ -132,6 +133,7 @@ def test_what_changed_by_itself_is_flaky(again):
     assert done.stdout.splitlines()[-1] == last
 
 
+@pytest.mark.proof
 def test_one_test_runs_alone(again):
     done = rerun(again, ODD)
     assert done.returncode == 0
@@ -158,6 +160,7 @@ def test_what_it_prints_is_shown_while_it_runs(again, started, staying, environm
     assert f"{ODD}: passed before, passed now" in evaluator.said.splitlines()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("arguments", [["-o", "out"], [ODD]], ids=["whole", "one test"])
 def test_nothing_stored_changes_when_it_is_interrupted(again, started, staying, arguments):
     (again / MAIN).write_text(f"import sys\n{staying.first}{SAYS}")
@@ -231,6 +234,7 @@ def alike(done):
     return (done.returncode, last) == (0, ["THE SAME: statuses and verdicts"]) or done.stdout + done.stderr
 
 
+@pytest.mark.proof
 def test_a_result_of_a_run_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     result = again / "run/words/checkpoint_1"

@@ -78,6 +78,7 @@ def test_a_run_goes_on_after_its_full_disk_has_room_again(sums, fresh_cache, pri
     assert "(cached)" in again
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("part", "status", "words"),
     [("sessions", 3, "No space left on device"), *in_proof(("results", 0, "9 passed"))],

@@ -157,7 +157,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("victim", ["template", "supervisor", *in_proof("judge", "boxes")])
+@pytest.mark.parametrize("victim", ["template", *in_proof("supervisor", "judge", "boxes")])
 def test_a_killed_process_is_a_reason_and_the_next_evaluation_works(world, victim):
     evaluation = world.start_waiting()
     os.kill(family(world.template)[victim], signal.SIGKILL)
@@ -167,6 +167,7 @@ def test_a_killed_process_is_a_reason_and_the_next_evaluation_works(world, victi
     assert world.left() == [set(), [], []]
 
 
+@pytest.mark.proof
 def test_a_template_that_is_killed_while_nobody_uses_it_is_replaced(world):
     process = world.template._process.pid
     os.kill(process, signal.SIGKILL)
@@ -186,6 +187,7 @@ def test_a_cancelled_evaluation_leaves_nothing_and_its_template_serves_on(world)
     assert world.left() == [set(), [], []]
 
 
+@pytest.mark.proof
 def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(world):
     evaluation = world.start_waiting()
     world.pool.close()

@@ -9,6 +9,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
+from tests.marks import in_proof
 
 pytestmark = pytest.mark.e2e
 
@@ -142,14 +143,16 @@ def paired(make_problem):
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
-        ("alone", []),
         ("alone", ["-k", "words"]),
-        ("alone", ["-k", "nothing_at_all"]),
-        ("alone", ["-x"]),
-        ("alone", ["test_checkpoint_1.py", "-l"]),
-        ("paired", ["--group", "Core"]),
-        ("paired", []),
         ("paired", ["-k", "words"]),
+        *in_proof(
+            ("alone", []),
+            ("alone", ["-k", "nothing_at_all"]),
+            ("alone", ["-x"]),
+            ("alone", ["test_checkpoint_1.py", "-l"]),
+            ("paired", ["--group", "Core"]),
+            ("paired", []),
+        ),
     ],
 )
 def test_results_with_pytest_arguments_are_verified(request, submission, evaluate, tmp_path, kind, arguments):
@@ -178,7 +181,10 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("name", "pairs"), [*((name, 1) for name in ENDS), ("killed", 2), ("refuses", 2)])
+@pytest.mark.parametrize(
+    ("name", "pairs"),
+    [("killed", 2), ("changes", 1), *in_proof(*((name, 1) for name in ENDS if name != "changes"), ("refuses", 2))],
+)
 def test_what_came_to_no_verdict(make_problem, submission, evaluate, tmp_path, name, pairs):
     tests = {
         "test_checkpoint_1.py": "def test_a(): pass\ndef test_b(): assert False\n",

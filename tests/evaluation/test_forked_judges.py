@@ -20,6 +20,7 @@ def safe(tmp_path_factory):
     return folder, folder.cold()
 
 
+@pytest.mark.proof
 def test_imported_and_cold_judges_leave_the_same_evidence(safe):
     folder, cold = safe
     with folder.imported() as template:
@@ -69,6 +70,7 @@ def test_state_that_a_fork_would_lose_or_share_is_refused(tmp_path):
     assert [part for part in LEFT if not any(part in line for line in reasons)] == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("code", "reason"),
     [

@@ -22,6 +22,7 @@ def compare(folder, imported, seed):
         return template.answer
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("first", [0, *in_proof(*range(SEEDS_OF_A_CASE, 40, SEEDS_OF_A_CASE))])
 def test_judges_of_every_kind_leave_the_same_evidence_of_odd_problems(tmp_path, first):
     folder = JudgeFolder(tmp_path, {})

@@ -164,6 +164,7 @@ def test_the_submission_runs_on_the_python_that_is_asked_for(
     assert warning in results.warnings
 
 
+@pytest.mark.proof
 def test_judges_that_are_forked_open_boxes_with_either_interpreter(
     evaluate, make_problem, make_submission, other_python
 ):

@@ -164,8 +164,12 @@ DEPENDENCIES = {
     ("kind", "sandbox"),
     [
         *((kind, "bubblewrap") for kind in DEPENDENCIES),
-        ("requirements", "docker"),
-        *in_proof(("requirements", "none"), ("nested requirements", "docker"), ("nested requirements", "none")),
+        *in_proof(
+            ("requirements", "docker"),
+            ("requirements", "none"),
+            ("nested requirements", "docker"),
+            ("nested requirements", "none"),
+        ),
     ],
 )
 def test_dependencies_are_installed_once_per_content(evaluate, problem, make_submission, kind, sandbox):

@@ -108,6 +108,7 @@ def test_implementation_and_tests_are_measured_apart(plain):
     assert plain.provenance.sandbox == "bubblewrap"
 
 
+@pytest.mark.proof
 def test_figures_are_those_of_the_command_itself(scb_check, plain, submission, tmp_path):
     folder = submission({name: text for name, text in FILES.items() if not name.startswith("tests/")})
     (tmp_path / "empty.toml").touch()
@@ -127,6 +128,7 @@ def test_figures_are_those_of_the_command_itself(scb_check, plain, submission, t
     assert own.flagged_lines == report["verbosity_flagged_loc"]
 
 
+@pytest.mark.proof
 def test_the_same_submission_is_measured_once_and_a_second_measurement_gives_the_same(scb_check, plain, submission):
     folder = submission(FILES)
     without_tool = replace(scb_check, subject=PreparedSubject(scb_check.subject.entry.with_name("none")))
@@ -231,6 +233,7 @@ def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check,
     assert set(quality.failures.values()) == {"the tree has more than 16 GiB, including holes in files"}
 
 
+@pytest.mark.proof
 def test_odd_names_change_nothing(scb_check, plain, submission):
     folder = submission(FILES)
     (folder / "main.py").rename(folder / "ma\nin \x1b[31m.PY")
