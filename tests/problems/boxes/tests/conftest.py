@@ -20,7 +20,7 @@ def call(entrypoint):
     """Let the submission run some Python to its end."""
 
     def run(code, *arguments, **options):
-        options = {"capture_output": True, "text": True, "timeout": 25, **options}
+        options = {"capture_output": True, "text": True, "timeout": 90, **options}
         return subprocess.run([*entrypoint, code, *map(str, arguments)], **options)
 
     return run

@@ -25,11 +25,11 @@ PROCESSES = """
 import os, signal, sys
 try:
     for _ in range(150):  # small ones, as a kernel without shared memory would count a Python for each
-        os.posix_spawn("/bin/sleep", ["sleep", "20"], {})
+        os.posix_spawn("/bin/sleep", ["sleep", "90"], {})
 except BlockingIOError as error:  # those it has would leave the next call just one
     print(repr(error), file=sys.stderr, flush=True)
     os.killpg(0, signal.SIGKILL)
-signal.alarm(20)
+signal.alarm(60)
 signal.pause()
 """
 
