@@ -12,8 +12,8 @@ from slop_code.evaluation.command import LOCK, render_ini
 from slop_code.evaluation.selection import checkpoint_files, select
 from slop_code.evaluation.staging import copy_tests, variables_for
 from slop_code.execution.cache import Cache
-from slop_code.execution.installation.uv import base_python, uv_paths
 from slop_code.execution.sandbox import TESTS_DIR
+from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from typing import Any
 from slop_code import __version__
 from slop_code.evaluation.command import LOCK
 from slop_code.execution.bubblewrap.bwrap_binary import working_bwrap
-from slop_code.execution.installation.uv import uv_paths
+from slop_code.execution.uv import uv_paths
 
 ROOT = Path(__file__).resolve().parent.parent
 

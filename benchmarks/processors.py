@@ -16,9 +16,9 @@ from benchmarks.tiny import proven, write_problem, write_submission
 from benchmarks.whole_runs import MANY, check
 from slop_code import Evaluator
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
-from slop_code.execution.installation.uv import uv_paths
+from slop_code.execution.processors import available_cpus
+from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,7 +23,7 @@ from slop_code.execution import EnvironmentSpec
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.docker_sandbox import DockerSandbox
-from slop_code.execution.installation.python_version import host_python
+from slop_code.execution.python_version import host_python
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
 from slop_code.execution.templates import TemplatePool
 

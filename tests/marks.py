@@ -1,4 +1,4 @@
-"""Marks of parameters: what says the same as another one, and takes long, is left to `make proof`."""
+"""Marks of parameters: those that take long and show what another one shows are left to `make long`."""
 
 from __future__ import annotations
 

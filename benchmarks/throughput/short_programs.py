@@ -13,8 +13,8 @@ from benchmarks.table import Part, Row
 from benchmarks.throughput.programs import LIMIT_S, generated_programs, generated_tasks
 from benchmarks.tiny import TINY, write_problem
 from slop_code import Evaluator, EvaluatorRequest
-from slop_code.execution.concurrency import available_cpus
-from slop_code.execution.installation.uv import base_python
+from slop_code.execution.processors import available_cpus
+from slop_code.execution.uv import base_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -18,7 +18,7 @@ from benchmarks.throughput.processor_time import processor_time
 from benchmarks.throughput.short_programs import RATE
 from benchmarks.tiny import MAIN, write_problem, write_submission
 from slop_code import Evaluator, EvaluatorRequest
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

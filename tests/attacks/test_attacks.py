@@ -32,10 +32,14 @@ HARMLESS_IN_GVISOR = {
 SHOWN = [attack.name for attack in CORPUS if not attack.unshown]
 
 
-def quick_first(names, every=1):
-    """`make test` tries those of the short corpus, or every so many of them."""
-    quick = [name for name in names if name in QUICK][::every]
-    return [*quick, *in_proof(*(name for name in names if name not in quick))]
+FIRST = [next(attack.name for attack in quick_attacks() if attack.kind is kind) for kind in AttackKind]
+"""A quick attack of each kind."""
+
+
+def first_and_others(first):
+    """`make test` tries the first, `make long` the others."""
+    chosen = [name for name in BY_NAME if name in first]
+    return [*chosen, *in_proof(*(name for name in BY_NAME if name not in first))]
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_the_base_program_has_no_effect_on_the_naive_evaluator(need_bubblewrap, 
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", *OTHER_ENGINE)])
-@pytest.mark.parametrize("name", quick_first(BY_NAME))
+@pytest.mark.parametrize("name", first_and_others(QUICK))
 def test_an_attack_is_held(evaluator, problem, tmp_path, name, sandbox):
     if sandbox == "runsc" and name in HARMLESS_IN_GVISOR:
         pytest.skip(HARMLESS_IN_GVISOR[name])
@@ -77,7 +81,7 @@ def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory)
         yield evaluator
 
 
-@pytest.mark.parametrize("name", quick_first(BY_NAME, every=4))
+@pytest.mark.parametrize("name", first_and_others(FIRST))
 def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
     assert try_attack(BY_NAME[name], forking, problem, tmp_path) == ()
     assert try_attack(HONEST, forking, problem, tmp_path / "next") == ()

@@ -50,7 +50,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, read_ledger
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from tests.authoring.conftest import SOUND
 from tests.authoring.reference_results import case, judged

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from slop_code.execution.installation.python_version import host_python
+from slop_code.execution.python_version import host_python
 from tests.bridges.harbor_runs import Harbor
 from tests.bridges.service_process import ADDING_TESTS, SLEEPING_TESTS
 

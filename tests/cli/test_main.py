@@ -213,7 +213,7 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
 
     handlers = list(logging.getLogger("slop_code").handlers)
     monkeypatch.setattr("slop_code.execution.environment.shipped_environments", list_and_log)
-    monkeypatch.setattr("slop_code.execution.installation.python_version.installed_pythons", list)
+    monkeypatch.setattr("slop_code.execution.python_version.installed_pythons", list)
     status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
     assert (status, shown.split()) == (0, ["local", "this", "machine", "python", "none"])
     assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.execution.installation.python_version import fits, host_python
+from slop_code.execution.python_version import fits, host_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

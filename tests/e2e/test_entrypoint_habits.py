@@ -123,7 +123,11 @@ BARE = {
 }
 """Habits that say nothing with `isolation: none`, and why."""
 
-SHORT = list(HABITS)[::3]
+SHORT = [
+    "the_first_word_that_is_a_file_is_the_entry_file",
+    "the_entry_file_is_the_second_word",
+    "the_call_has_variables_of_its_own",
+]
 IN_PROOF = [(habit, "docker") for habit in HABITS if habit != "the_call_has_variables_of_its_own"]
 IN_PROOF += [(habit, "none") for habit in HABITS.keys() - BARE.keys()]
 

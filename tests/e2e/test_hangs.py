@@ -166,7 +166,7 @@ CASES = {
 }
 
 
-SHORT = list(CASES)[::3]
+SHORT = ["a test that loops", "a daemon", "a judge that is killed"]
 
 
 @pytest.mark.parametrize("name", [*SHORT, *in_proof(*(name for name in CASES if name not in SHORT))])

@@ -27,17 +27,15 @@ from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.result_files.evidence_files import ROSTER
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.usage.test_durations import load_durations
-from slop_code.execution import processor_places as places
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution import processors as places
 from slop_code.execution.environment import load_environment
-from slop_code.execution.processor_places import processor_places
+from slop_code.execution.processors import available_cpus, processor_places
 from slop_code.runs.job_records import Submission
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key
 from slop_code.runs.run_layout import RESULT_FILE
 from tests.e2e.test_hangs import left_alive
 from tests.e2e.test_parallel import PATIENCE_S, comparable, messages, several, subjects
-from tests.marks import in_proof
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
 NO_PROOF = "parallel.json has no proof for these tests"
@@ -203,7 +201,7 @@ def test_the_check_writes_the_proof_that_an_evaluation_needs(auto, evaluate, cac
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("tests", "rule"),
-    [(ALL_TOGETHER, "parallel-dependent-test"), *in_proof((ON_EACH_OTHER, "order-dependent-test"))],
+    [(ALL_TOGETHER, "parallel-dependent-test"), (ON_EACH_OTHER, "order-dependent-test")],
     ids=["parallel", "order"],
 )
 def test_tests_that_depend_on_each_other_are_found_and_stay_serial(

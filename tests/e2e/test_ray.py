@@ -425,31 +425,3 @@ def test_a_node_that_dies_in_the_middle(
     assert lost.reason.startswith("the executor lost this job: ")
     assert sessions(nodes.own) == []
     assert sessions(nodes.other) != [], "it was not in the middle"
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        (None, "give --ray-address HOST:PORT or set RAY_ADDRESS"),
-        ("somewhere", "expected HOST:PORT"),
-        ("local", "expected HOST:PORT"),
-        ("127.0.0.1:1", "127.0.0.1:1: cannot be reached"),
-        ("127.0.0.1:70000", "expected HOST:PORT"),
-        ("no-such-host.invalid:6379", "cannot be reached"),
-        ("ray://127.0.0.1:10001", "on a machine of the cluster"),
-    ],
-)
-def test_wrong_addresses_are_usage_errors(monkeypatch: pytest.MonkeyPatch, address: str | None, message: str) -> None:
-    import ray as module
-
-    module.shutdown()
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(UsageError, match=message) as error:
-        executor_class("ray")(None, address, lambda _: None, Cache.default())
-    assert len(str(error.value).splitlines()) == 1
-
-
-def test_without_ray_its_installation_is_recommended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageError, match=r"pip install 'slop-code\[ray\]'"):
-        executor_class("ray")(None, "127.0.0.1:6379", lambda _: None, Cache.default())

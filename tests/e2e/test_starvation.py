@@ -125,7 +125,6 @@ def findings(folder):
     return verify(folder, read_document(folder / "evaluation.json")).findings
 
 
-@pytest.mark.proof
 def test_a_time_limit_that_struck_a_starved_submission_is_not_believed(starved, hogs, tmp_path):
     load, repeated = hogs(4), []
     load.pin()

@@ -213,10 +213,10 @@ def test_a_submission_sees_the_same_in_boxes_of_every_kind_of_judge(judge, cold,
     assert forked["test_answer"][0] == "passed"
 
 
-HOSTILE = [name for name in ATTACKS if name != "honest"]
+QUICK = ["kill everything", "poisoned files", "namespaces"]
 
 
-@pytest.mark.parametrize("name", [*HOSTILE[::3], *in_proof(*(name for name in HOSTILE if name not in HOSTILE[::3]))])
+@pytest.mark.parametrize("name", [*QUICK, *in_proof(*(name for name in ATTACKS if name not in ("honest", *QUICK)))])
 def test_the_submission_after_an_attack_finds_what_the_first_one_found(judge, cold, pool, name):
     attacked = judge(name, pool)
     assert attacked.isolation["judge"] == "collected"

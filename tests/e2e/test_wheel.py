@@ -19,8 +19,8 @@ import pytest
 
 from slop_code import load_results
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution.installation.python_version import fits, host_python
-from slop_code.execution.installation.uv import base_python
+from slop_code.execution.python_version import fits, host_python
+from slop_code.execution.uv import base_python
 from tests.factories import statuses
 
 if TYPE_CHECKING:

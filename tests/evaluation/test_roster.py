@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from slop_code.evaluation import roster as rosters
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.processors import available_cpus
 from tests.evidence_records import roster_of
 from tests.factories import problem
 

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from slop_code.execution import processor_places as module
+from slop_code.execution import processors as module
 from slop_code.execution.cache import PLACES, Cache
-from slop_code.execution.processor_places import processor_places
+from slop_code.execution.processors import processor_places
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_places_of_one_evaluation_are_free_when_it_ends(folder):
 @pytest.mark.e2e
 def test_the_places_of_a_killed_process_are_free(folder):
     code = (
-        "import sys\nfrom pathlib import Path\nfrom slop_code.execution import processor_places as module\n"
+        "import sys\nfrom pathlib import Path\nfrom slop_code.execution import processors as module\n"
         "from slop_code.execution.cache import Cache\nmodule.available_cpus = lambda: 4\n"
         "with module.processor_places(Cache(Path(sys.argv[1]))) as take:\n    print(take(3), flush=True)\n    input()\n"
     )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Digests
 from slop_code.execution.environment import EnvironmentSpec
-from slop_code.execution.installation.python_version import (
+from slop_code.execution.python_version import (
     combined_request,
     fits,
     installed_pythons,

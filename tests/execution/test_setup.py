@@ -11,11 +11,11 @@ import pytest
 
 from slop_code.execution.dependencies.find_dependencies import python_dependencies
 from slop_code.execution.dependencies.plain_requirements import plain_lines
-from slop_code.execution.installation.uv import base_python
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
+from slop_code.execution.uv import base_python
 from tests.conftest import write_files
 from tests.marks import in_proof
 
@@ -164,8 +164,8 @@ DEPENDENCIES = {
     ("kind", "sandbox"),
     [
         *((kind, "bubblewrap") for kind in DEPENDENCIES),
+        ("requirements", "docker"),
         *in_proof(
-            ("requirements", "docker"),
             ("requirements", "none"),
             ("nested requirements", "docker"),
             ("nested requirements", "none"),

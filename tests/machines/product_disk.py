@@ -17,7 +17,7 @@ from pristine import SETTINGS
 from private_daemon import call, note
 
 from machines.guest_files import HOME, LABEL
-from slop_code.execution.installation.python_version import fits, installed_pythons
+from slop_code.execution.python_version import fits, installed_pythons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

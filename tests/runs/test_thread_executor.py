@@ -13,7 +13,7 @@ import pytest
 
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class

@@ -24,7 +24,7 @@ from benchmarks.throughput.growth import UNITS, leftovers, sample
 from benchmarks.throughput.processor_time import descendants
 from slop_code import Evaluator, EvaluatorRequest
 from slop_code.evaluation import ProblemConfig
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from tests.e2e.conftest import GOOD, KINDS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import cpu_load
+from slop_code.execution.processors import available_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

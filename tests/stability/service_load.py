@@ -27,7 +27,7 @@ import httpx
 from benchmarks.throughput.growth import leftovers
 from slop_code import Evaluator, EvaluatorRequest
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from tests.bridges.service_process import ServiceProcess
 from tests.e2e.conftest import GOOD, KINDS
 from tests.stability.kills import EXPECTED, PROBLEM, victims

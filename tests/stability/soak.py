@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from slop_code.evaluation import PytestRunner
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from tests.conftest import SANDBOXES
 from tests.stability.cases import MISSING, all_cases, chosen, environment_for
 from tests.stability.pressure import pressure

@@ -13,8 +13,8 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.pytest_arguments import refuse_empty_selection
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cancellation import wait_for
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import cpu_load
+from slop_code.execution.processors import available_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Workspaces of agents as tar streams of a container engine, unpacked to a tree that holds nothing but the agent's.
 
 The engine packs what the agent left, so that every name, link and size is hostile. Links are restored as they are, and
-nothing is written through one. What exceeds a limit of submissions ends the tree just beyond it: the evaluation then
-says so in its verdict, and no more than the limit is written. What is left out has the same limits, as the engine sends
-it all the same; there is no tree beyond them.
+nothing is written through one. Unpacking stops just beyond a limit of submissions, so that the evaluation reports the
+limit in its verdict. Members that are left out count towards limits of the same size; an archive beyond those is
+refused.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     folders = [arguments.base, *arguments.others]
     comparison, sides, sheets = compare_sides(folders, arguments.pass_policy, samples=arguments.samples)
     if not any(pair.checkpoints for pair in comparison.pairs):
-        raise UsageError(f"{arguments.base}: no problem in common with the others; nothing can be compared")
+        raise UsageError(f"{arguments.base}: no problem in common with the others; compare runs of the same problems")
     if arguments.output is not None:
         from slop_code.reporting.html.compare_page import write_comparison
 

@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
 
 def run_ls(arguments: argparse.Namespace) -> int:
     from slop_code.execution.environment import shipped_environments
-    from slop_code.execution.installation.python_version import installed_pythons
+    from slop_code.execution.python_version import installed_pythons
 
     versions = list(dict.fromkeys(python.version for python in installed_pythons()))
     if arguments.json:

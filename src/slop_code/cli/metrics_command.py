@@ -93,7 +93,7 @@ def measure(
 ) -> list[MeasuredSnapshot]:
     """In the order of the targets, with a line on standard error for each that ends."""
     from slop_code.execution.cache import Cache
-    from slop_code.execution.concurrency import available_cpus
+    from slop_code.execution.processors import available_cpus
     from slop_code.quality.measure import ScbCheck
     from slop_code.quality.measure_runs import measure_snapshots
 

@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _regrade(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], arguments: argparse.Namespace) -> int:
-    from slop_code.cli.eval.job_progress import run_with_progress
+    from slop_code.cli.job_progress import run_with_progress
     from slop_code.runs.run_control import RunControl
     from slop_code.verification.regrade.earlier_results import label_for
     from slop_code.verification.regrade.regrade_runs import finish_record, grade_planned, keep_earlier

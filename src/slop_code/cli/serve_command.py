@@ -189,5 +189,6 @@ def _token(file: Path | None) -> str | None:
                 "give a text file that this user can read"
             ) from error
     if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
-        raise UsageError(f"{source}: expected a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters")
+        expected = f"a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters"
+        raise UsageError(f"{source}: expected {expected}, such as openssl rand -hex 32 prints")
     return token

@@ -140,7 +140,9 @@ def selection_words(arguments: argparse.Namespace) -> list[str]:
     words += [f"--group={name}" for name in arguments.group]
     for name in arguments.test:
         if name.startswith("-"):
-            raise UsageError(f"--test {escape_control(name, MAX_TEXT_BYTES)}: expected a node id")
+            raise UsageError(
+                f"--test {escape_control(name, MAX_TEXT_BYTES)}: expected a node id, as in --test test_one.py::test_it"
+            )
     return [*words, *arguments.test]
 
 

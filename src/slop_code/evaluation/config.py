@@ -28,7 +28,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.execution.assets import asset_variable
 from slop_code.execution.environment import Seconds  # noqa: TC001  (pydantic needs it)
-from slop_code.execution.installation.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
+from slop_code.execution.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
 
 DEFAULT_TIMEOUT = 30.0
 

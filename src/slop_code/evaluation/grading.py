@@ -96,7 +96,7 @@ def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules, rep
 
 
 def _with_repeat(graded: Grade, repeat: Evidence, again: Grade) -> Grade:
-    """If a test was starved, only what it and the other tests that did not pass say when they are repeated counts."""
+    """If a test was starved, the repetition alone decides it and every other test that did not pass."""
     if graded.infrastructure_failure_reason is not None:
         return graded
     if again.infrastructure_failure_reason is not None:

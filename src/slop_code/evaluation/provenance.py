@@ -21,7 +21,7 @@ from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
 from slop_code.execution.dependencies.find_dependencies import has_script_dependencies, python_requests
-from slop_code.execution.installation.python_version import fits
+from slop_code.execution.python_version import fits
 from slop_code.execution.sandbox import sandbox_name
 from slop_code.execution.submission import open_submission
 

@@ -90,7 +90,7 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
         if value is None and name in WITH_VALUE:
             value = next(rest, None)
             if value is None:
-                raise UsageError(f"{name}: needs a value")
+                raise UsageError(f"{name}: needs a value after it")
             given.append(value)
         if name in EXPRESSIONS and len(_OPERATOR.findall(value or "")) > MAX_OPERATORS:
             raise UsageError(f"{name}: more than {MAX_OPERATORS} operators; {STEP}")
@@ -139,7 +139,7 @@ def refuse_empty_selection(results: CorrectnessResults) -> None:
     filters = parse_pytest_args(results.provenance.pytest_args).filters
     location = f"{results.problem_name} {results.checkpoint_name}"
     if results.selects_none:
-        raise UsageError(f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}")
+        raise UsageError(f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}; change it")
     wrong = _WRONG_EXPRESSION.search(results.infrastructure_failure_reason or "") if filters else None
     if wrong and results.pytest_exit_code == USAGE_ERROR:
         raise UsageError(f"{location}: {escape_control(wrong[1], NAME_LIMIT)}")
@@ -177,7 +177,9 @@ def chosen_tests(
         and (not arguments.groups or group_of(entry) in arguments.groups)
     ]
     if not chosen:
-        raise UsageError(f"{location}: no test that was chosen is in {GROUP} {', '.join(arguments.groups)}")
+        raise UsageError(
+            f"{location}: no test that was chosen is in {GROUP} {', '.join(arguments.groups)}; choose others"
+        )
     return chosen
 
 

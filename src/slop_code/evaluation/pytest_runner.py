@@ -48,7 +48,7 @@ from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline
 from slop_code.execution.concurrency import start_thread
-from slop_code.execution.processor_places import processor_places
+from slop_code.execution.processors import processor_places
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.sandbox import TESTS_DIR, sandbox_name
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from slop_code.evaluation.staging import (
 from slop_code.evaluation.usage.starvation import MIN_FREE_SHARE
 from slop_code.evaluation.warm_judge import warm_judge
 from slop_code.execution.concurrency import run_cancellable
-from slop_code.execution.processor_share import processor_share
+from slop_code.execution.processors import processor_share
 from slop_code.execution.sandbox import LOG, REPORTS_DIR
 
 if TYPE_CHECKING:

@@ -62,9 +62,9 @@ def _walk(
         if entry.is_symlink():
             actual = _resolved(actual)
             if not actual.is_relative_to(fence):
-                raise ConfigError(f"{entry.path}: a link that leaves {fence}")
+                raise ConfigError(f"{entry.path}: a link that leaves {fence}; replace it by a copy of what it leads to")
             if actual in above:
-                raise ConfigError(f"{entry.path}: a link to a folder that it lies in")
+                raise ConfigError(f"{entry.path}: a link to a folder that it lies in; remove it")
         yield relative, actual
         if entry.is_dir():
             yield from _walk(actual, relative, fence, (*above, _resolved(actual)), skip)
@@ -75,7 +75,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be read: {error.strerror}") from error
+        raise ConfigError(f"{folder}: cannot be read: {error.strerror}; let this user read it") from error
 
 
 def _resolved(path: Path) -> Path:
@@ -87,6 +87,6 @@ def _resolved(path: Path) -> Path:
 
 def _copy_file(source: Path, target: Path) -> None:
     if not source.is_file():
-        raise ConfigError(f"{source}: neither a file nor a folder")
+        raise ConfigError(f"{source}: neither a file nor a folder; remove it")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, target)

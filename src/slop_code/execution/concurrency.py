@@ -1,9 +1,8 @@
-"""Threads that see the context they were started in, and the number of processors."""
+"""Threads that see the context they were started in."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -76,10 +75,3 @@ def run_cancellable(actions: Sequence[Callable[[], Value]]) -> list[Value]:
     finally:
         for opened in (token, *ends):
             opened.close()
-
-
-def available_cpus() -> int:
-    """Processors that this process may use; all processors where the system has no affinity."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

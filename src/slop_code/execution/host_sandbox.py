@@ -8,11 +8,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_path
-from slop_code.execution.installation.python_version import HostPython, host_python
 from slop_code.execution.installation.tool_environment import HostToolBuilder
-from slop_code.execution.installation.uv import python_identity
+from slop_code.execution.python_version import HostPython, host_python
 from slop_code.execution.sandbox import UnusableSetupError
 from slop_code.execution.trees.manifest import ARCHIVES
+from slop_code.execution.uv import python_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,11 +17,11 @@ from slop_code.errors import InfrastructureError, SubmissionSetupError
 from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
-from slop_code.execution.installation.uv import uv_paths
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
 from slop_code.execution.submission import CHUNK, MAX_COPIED_PATH, RESERVED, TreeLimitError, walk_tree
 from slop_code.execution.templates import DESCRIPTOR_VARIABLE, JudgeTemplate
+from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

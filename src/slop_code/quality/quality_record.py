@@ -13,6 +13,7 @@ from slop_code._arguments import check_path
 from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.result_files.stored_record import Stored, load_stored
+from slop_code.runs.folders.result_folders import QUALITY_FILE
 from slop_code.runs.samples import submission_digest
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from slop_code.runs.read_results import StoredCheckpoint
 
-QUALITY_FILE = "quality.json"
 MAX_FILE_BYTES = 4 << 20
 MEASURE_AGAIN = "measure it again with `slop-code metrics`"
 NO_FILES = "there are no source files that scb-check reads"

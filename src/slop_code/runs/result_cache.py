@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VARIABLE = "SCBENCH_RESULTS_LIMIT"
 DEFAULT_LIMIT = 5 << 30
 MAGIC = b"slop-code result 1\n"
-DURATIONS = "durations"
+JOB_DURATIONS = "durations"
 MAX_NUMBER_LENGTH = 64
 ABANDONED_S = 3600.0
 """Age at which a temporary file or a lock that nobody holds is removed."""
@@ -149,7 +149,7 @@ class ResultCache:
         return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
     def _duration_path(self, name: str) -> Path:
-        return self.root / DURATIONS / digest_of(name)[:32]
+        return self.root / JOB_DURATIONS / digest_of(name)[:32]
 
     def info(self) -> ResultCacheInfo:
         entries = list(self._entries())

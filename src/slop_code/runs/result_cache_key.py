@@ -15,7 +15,7 @@ from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_i
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.result_files.staleness import changed_input, evaluation_version
 from slop_code.execution.docker.engine import Engine
-from slop_code.execution.installation.python_version import host_python
+from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.input_signatures import InputSignatures
 
@@ -149,7 +149,7 @@ class ExpectedDigests:
         except UsageError as error:
             return error
         except OSError as error:
-            return UsageError(f"{error.filename}: cannot be read: {error.strerror}")
+            return UsageError(f"{error.filename}: cannot be read: {error.strerror}; let this user read it")
         return Digests(
             tests=tests, config=config, environment=environment.digest, image=environment.image, python=python
         )

@@ -27,7 +27,7 @@ def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
         check_folder(folder)
     real = [folder.resolve() for folder in folders]
     if duplicates := [str(path) for path, count in Counter(real).items() if count > 1]:
-        raise UsageError(f"{duplicates[0]}: given twice")
+        raise UsageError(f"{duplicates[0]}: given twice; give each run once")
     shared = {name for name, count in Counter(path.name for path in real).items() if count > 1}
     names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
     if len(set(names)) < len(names):  # a link has the name of another run's folder
@@ -91,3 +91,7 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 def unreadable(path: Path, error: OSError) -> str:
     return f"{error.filename or path}: cannot be read: {error.strerror}"
+
+
+def real_path(path: Path) -> Path:
+    return Path(os.path.realpath(path))

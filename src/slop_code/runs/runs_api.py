@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import os
 import threading
 from pathlib import Path
 from queue import SimpleQueue
@@ -31,6 +30,7 @@ from slop_code.runs.job_records import Submission, SubmissionOutcome
 from slop_code.runs.plan import Shard
 from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
+from slop_code.runs.run_layout import real_path
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
@@ -236,19 +236,15 @@ def _discover(
 
 def _check_outputs(submissions: Sequence[Submission]) -> None:
     """An output inside a submission could be read by it; two results in the same output would overwrite each other."""
-    paths = {_real(submission.path): submission for submission in submissions}
+    paths = {real_path(submission.path): submission for submission in submissions}
     outputs: dict[Path, Submission] = {}
     for submission in submissions:
         if submission.output is None:
             continue
-        output = _real(submission.output)
+        output = real_path(submission.output)
         if inside := next((paths[folder] for folder in (output, *output.parents) if folder in paths), None):
             raise UsageError(f"{submission.output} lies inside the submission {inside.path}; keep them apart")
         if other := outputs.get(output):
             both = f"{other.path} and {submission.path}"
             raise UsageError(f"{submission.output}: the output of both {both}; give each its own")
         outputs[output] = submission
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))

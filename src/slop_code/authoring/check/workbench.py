@@ -17,7 +17,8 @@ from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus, run_cancellable
+from slop_code.execution.concurrency import run_cancellable
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:

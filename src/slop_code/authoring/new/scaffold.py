@@ -93,9 +93,7 @@ def write_problem(blueprint: Blueprint, parent: Path) -> Path:
             path.write_text(text, encoding="utf-8")
         os.rename(scratch, target)
     except OSError as error:
-        raise UsageError(
-            f"{target}: cannot write the problem there: {error.strerror}; choose another folder"
-        ) from error
+        raise UsageError(f"{target}: cannot write the problem there: {error.strerror}; give another folder") from error
     finally:
         if os.path.lexists(scratch):
             remove_tree(scratch)

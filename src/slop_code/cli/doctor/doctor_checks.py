@@ -23,8 +23,8 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine_info import read_info
 from slop_code.execution.environment import load_environment
 from slop_code.execution.helper import helper_path
-from slop_code.execution.installation.python_version import installed_pythons
-from slop_code.execution.installation.uv import base_python, uv_paths
+from slop_code.execution.python_version import installed_pythons
+from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -60,10 +60,12 @@ def run(arguments: argparse.Namespace) -> int:
         from slop_code.cli.doctor.doctor_attacks import run_attacks
 
         if arguments.docker != ENGINE:
-            raise UsageError("--docker is for the look at the machine; an environment (-e) names its own engine")
+            raise UsageError(
+                "--docker cannot be used with --attacks; an environment (-e) names its engine, as docker.binary"
+            )
         return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
     if arguments.environment:
-        raise UsageError("-e is for --attacks: without it, doctor looks at the machine")
+        raise UsageError("-e needs --attacks; add it, or leave -e out")
     results = list(checks(Engine(arguments.docker)))
     usable = {kind: all(check.ok for check in results if kind in check.needed_for) for kind in ALL_TYPES}
     able = usable["local"]

@@ -1,1 +1,1 @@
-"""`slop-code eval` and `eval-snapshot`: options, actions and progress."""
+"""`slop-code eval`, `eval-problem`, `eval-snapshot` and `merge`: options, actions and progress."""

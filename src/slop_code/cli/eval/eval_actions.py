@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from slop_code._suggestions import first_names
-from slop_code.cli.eval.job_progress import run_with_progress
 from slop_code.cli.eval.live_report import check_report, kept_report
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
 from slop_code.cli.shared_options import selection_words
@@ -21,8 +21,8 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import find_problem, named_problems_folder, problems_folders
 from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.cache import Cache
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import load_environment
+from slop_code.execution.processors import available_cpus
 from slop_code.reporting.text import one_line
 from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
 from slop_code.runs.executors import is_remote

@@ -158,7 +158,7 @@ def run_eval(arguments: argparse.Namespace) -> int:
     from slop_code.cli.eval.eval_actions import evaluate
 
     if arguments.stop_at is not None:
-        raise UsageError("--stop-at needs --follow")
+        raise UsageError("--stop-at needs --follow; add it, or leave --stop-at out")
     return final_status(evaluate(arguments), arguments)
 
 

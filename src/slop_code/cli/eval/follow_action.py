@@ -16,9 +16,9 @@ from slop_code.cli.eval.eval_actions import (
     refuse_nothing_to_evaluate,
     run_settings,
 )
-from slop_code.cli.eval.job_progress import run_with_progress
 from slop_code.cli.eval.live_report import check_report, kept_report
 from slop_code.cli.exit_codes import Exit
+from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_step
 from slop_code.cli.shared_options import selection_words
 from slop_code.cli.signals import interrupts
@@ -76,13 +76,13 @@ def _check_options(arguments: argparse.Namespace) -> None:
         raise UsageError("--follow takes one RUN_DIR; start a command for each run")
     if arguments.dry_run or arguments.shard or arguments.overwrite or arguments.samples or selection_words(arguments):
         others = "--dry-run, --shard, --overwrite, --samples or a selection of tests"
-        raise UsageError(f"--follow cannot be used with {others}")
+        raise UsageError(f"--follow cannot be used with {others}; evaluate with these when the run has ended")
     if arguments.metrics:
         raise UsageError("--follow cannot be used with --metrics; run slop-code metrics when the run has ended")
     if arguments.replace:
         raise UsageError("--follow cannot be used with --replace, as others still write to the run; give -o OUT")
     if is_remote(arguments.executor):
-        raise UsageError(f"--follow evaluates on this machine; it cannot be used with --executor {arguments.executor}")
+        raise UsageError(f"--follow evaluates on this machine; leave out --executor {arguments.executor}")
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ def check_report(arguments: argparse.Namespace) -> None:
     from slop_code.reporting.html.run_page import check_page
 
     if arguments.dry_run or selection_words(arguments):
-        raise UsageError("--report cannot be used with --dry-run or a selection of tests")
+        raise UsageError("--report cannot be used with --dry-run or a selection of tests; leave one of them out")
     check_page(arguments.report, "--report")
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.eval.job_progress import run_with_progress
 from slop_code.cli.exit_codes import Exit, exit_for
+from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
@@ -48,7 +48,7 @@ def evaluate_part(
 ) -> int:
     """The results of the runs, their summaries and the result cache stay as they are."""
     if arguments.dry_run or arguments.shard or arguments.overwrite:
-        raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests")
+        raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests; leave them out")
     if arguments.output is not None:
         check_output_folder(arguments.output, runs)
     with _output_folder(arguments.output) as folder:
@@ -64,7 +64,7 @@ def evaluate_part(
                 raise KeyboardInterrupt
     chosen = [result for result in parts if not result.empty]
     if parts and not chosen:
-        raise UsageError("no checkpoint has a test that was selected")
+        raise UsageError("no checkpoint has a test that was selected; change -k, -m, --group or --test")
     _show(chosen, len(parts) - len(chosen), arguments)
     if arguments.output is not None:
         print_step(f"results of this part, without a verdict, are in {arguments.output}")

@@ -20,8 +20,8 @@ from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.templates import TemplatePool
 from slop_code.execution.worker_threads import WorkerThreads
 

@@ -158,7 +158,7 @@ def request(gate: str | None, packet: bytes, timeout: float) -> bytes:
 
 
 def timeout_of(error: BaseException, elapsed: float) -> dict[str, Any] | None:
-    """The time limit that raised this error, or an error that this one was raised for; None: not for the first time.
+    """The time limit behind this error or one of its causes; None if there is none, or if it was reported before.
 
     `kind` is `test` for pytest-timeout, and `call` for a limit in the test's own code. `elapsed`: since the test began.
     """
@@ -175,7 +175,7 @@ def timeout_of(error: BaseException, elapsed: float) -> dict[str, Any] | None:
 
 
 def _limit(limit: object, elapsed: float) -> float:
-    """The limit in an error, as that of subprocess has it, if it can be that of a whole call; else the whole time.
+    """The error's own limit if it can be that of a whole call, else the elapsed time.
 
     A test that waits for the rest of its time has a limit near zero, or below. Other libraries count in other units.
     """

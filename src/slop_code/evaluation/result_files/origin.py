@@ -48,9 +48,7 @@ def make_result_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(
-            f"{folder}: results cannot be written there: {error.strerror}; choose another folder"
-        ) from error
+        raise UsageError(f"{folder}: results cannot be written there: {error.strerror}; give another folder") from error
 
 
 def keep_origin(folder: Path, problem: ProblemConfig, environment: str | None, snapshot: Path | None) -> None:

@@ -92,7 +92,9 @@ def check_replaces_no_verdict(output: Path) -> None:
     with contextlib.suppress(ResultError):
         stored = CorrectnessResults.load(output / RESULT_FILE)
         if not stored.infrastructure_failure and not stored.partial:
-            raise UsageError(f"{output}: has a verdict, which a part of the tests must not replace; use another folder")
+            raise UsageError(
+                f"{output}: has a verdict, which a part of the tests must not replace; give another folder"
+            )
 
 
 def _has_verdict(output: Path, failed: CorrectnessResults) -> bool:

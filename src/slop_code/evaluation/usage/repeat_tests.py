@@ -10,7 +10,7 @@ from slop_code.evaluation.evidence import PytestExit, is_busy, repeat_folder
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.run_tests import PytestSettings, keep_evidence, read_reports, run_pairs
 from slop_code.evaluation.usage.starvation import to_repeat
-from slop_code.execution.processor_share import processor_share
+from slop_code.execution.processors import processor_share
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:

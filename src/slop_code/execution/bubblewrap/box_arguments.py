@@ -18,8 +18,8 @@ from slop_code.execution.bubblewrap.system_mounts import (
 )
 from slop_code.execution.environment import FILE_SIZE, HANDED_SIZE, MIN_INODES
 from slop_code.execution.helper import helper_path
-from slop_code.execution.installation.uv import uv_paths
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
+from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""User of the host whom the boxes of an evaluator that is root run as: one that nobody else is."""
+"""User of the host for the boxes of an evaluator that runs as root: a user id that nobody else has."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ from slop_code.execution.bubblewrap.cgroups import begin_in_group, group_parents
 from slop_code.execution.bubblewrap.closed_folders import open_paths
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
 from slop_code.execution.helper import helper_path
-from slop_code.execution.installation.uv import uv_paths
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.templates import DESCRIPTOR_VARIABLE
+from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

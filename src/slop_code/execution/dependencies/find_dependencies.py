@@ -26,7 +26,7 @@ from slop_code.execution.dependencies.poetry_project import (
 )
 from slop_code.execution.dependencies.stale_locks import PreferredLock, preferred_lock, stale_lock
 from slop_code.execution.dependencies.submission_files import has_file, read_text, read_toml
-from slop_code.execution.installation.python_version import normal_request
+from slop_code.execution.python_version import normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.execution.dependencies.plain_requirements import NAME, PLAIN_REQUIREMENT, normal_name
-from slop_code.execution.installation.python_version import fits, is_release, normal_request
+from slop_code.execution.python_version import fits, is_release, normal_request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

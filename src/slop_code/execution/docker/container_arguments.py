@@ -56,7 +56,7 @@ the subject's container has connected, before anything of the submission runs.""
 
 HOST_NETWORK = (
     "docker.network: host cannot be the network of the tests where docker.runtime has a kernel of its own: calls go "
-    "through the loopback network, which would be that of every program of the host"
+    "through the loopback network, which would be that of every program of the host; leave one of the two out"
 )
 ADMIT_S = 60
 MAX_WORKSPACE = 2 << 30

@@ -28,9 +28,9 @@ from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
 from slop_code.execution.environment import HANDED_SIZE
-from slop_code.execution.installation.python_version import FIND, REQUESTS
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
+from slop_code.execution.python_version import FIND, REQUESTS
 from slop_code.execution.sandbox import (
     SUBJECT_BOX_ENDED,
     BoxLayout,

@@ -14,10 +14,10 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope, wait_for
 from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker.container_arguments import NET
-from slop_code.execution.installation.uv import network_variables
 from slop_code.execution.process import MAX_TAIL, PipedProcess, ProcessResult
 from slop_code.execution.submission import TreeSummary
 from slop_code.execution.trees.archive import pack_tree, unpack_reports
+from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

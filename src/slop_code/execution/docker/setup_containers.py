@@ -16,11 +16,11 @@ from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
 from slop_code.execution.installation.tool_environment import compile_bytecode, tool_failure, tools_too_late
-from slop_code.execution.installation.uv import network_variables
 from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob, UnusableSetupError
 from slop_code.execution.submission import RESERVED
 from slop_code.execution.trees.archive import pack_end, pack_tree
+from slop_code.execution.uv import network_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -166,10 +166,10 @@ def _measure(docker: DockerSandbox, volume: str, scratch: Path) -> str:
 
 @contextlib.contextmanager
 def _blaming_content(docker: DockerSandbox, scratch: Path) -> Iterator[None]:
-    """A failure of the block is one of the set-up's content, if the engine can do all of it without that content.
+    """Blames the content of the set-up for a failure of the block, if the engine succeeds without that content.
 
-    A full disk is not: MAX_ROOT bounds what set-up can do to it. Only the end of the message is read, which is the
-    system's. The rest of it may be the name of a file.
+    A full disk is never blamed on the content: MAX_ROOT bounds what set-up can write. Only the end of the message is
+    read, which the system wrote; the rest may be the name of a file.
     """
     try:
         yield

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError
 from slop_code.execution.helper import helper_path
 from slop_code.execution.installation.install_failure import install_cause
-from slop_code.execution.installation.uv import base_python, network_variables, uv_paths
 from slop_code.execution.process import run
+from slop_code.execution.uv import base_python, network_variables, uv_paths
 
 if TYPE_CHECKING:
     from pathlib import Path

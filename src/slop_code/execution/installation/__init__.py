@@ -1,1 +1,1 @@
-"""Installation: set-up of submissions, the tests' tools, Python versions, and the causes of failures."""
+"""Installation: set-up of submissions, the environment of the test tools, and the causes of failures."""

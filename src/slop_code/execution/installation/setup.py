@@ -21,11 +21,11 @@ from slop_code.execution.installation.setup_failure import (
     is_worth_repeating,
     setup_error,
 )
-from slop_code.execution.installation.uv import network_variables, uv_identity
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, PreparedSubject, SetupJob
 from slop_code.execution.submission import tree_digest
 from slop_code.execution.trees.manifest import check_sample_manifest, write_sample_manifest
+from slop_code.execution.uv import network_variables, uv_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -17,7 +17,6 @@ from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache, file_lock, remove_path, remove_tree
 from slop_code.execution.installation.install_failure import CauseKind, install_cause
-from slop_code.execution.installation.uv import base_python, network_variables, uv_identity, uv_paths
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import PATH, ToolEnvironment
@@ -28,6 +27,7 @@ from slop_code.execution.trees.manifest import (
     record_installed,
     write_manifest,
 )
+from slop_code.execution.uv import base_python, network_variables, uv_identity, uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

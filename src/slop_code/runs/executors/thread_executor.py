@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.evaluation.context import tools_for
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.processors import available_cpus
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.templates import TemplatePool
 from slop_code.execution.worker_threads import WorkerThreads

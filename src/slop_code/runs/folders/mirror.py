@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.runs.folders.result_folders import LEVELS, result_files
-from slop_code.runs.run_layout import SNAPSHOT, names_or_none
+from slop_code.runs.run_layout import SNAPSHOT, names_or_none, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.job_records import RunIssue, Submission
@@ -48,18 +48,20 @@ def check_output_folder(output: Path, runs: Sequence[DiscoveredRun]) -> None:
     if os.path.lexists(output) and not output.is_dir():
         raise UsageError(f"{output}: not a folder; give one for the results")
     if inside := snapshot_around(output, runs):
-        raise UsageError(f"{output}: lies in the snapshot {inside}, where nothing is ever written")
+        raise UsageError(
+            f"{output}: lies in the snapshot {inside}, where nothing is ever written; give a folder outside of it"
+        )
 
 
 def check_mirror(output: Path, runs: Sequence[DiscoveredRun]) -> None:
     """Check before anything is written that nothing would be written in a run, or in a tree of another layout."""
     check_output_folder(output, runs)
     _check_layout(output, several=len(runs) > 1)
-    sources = {_real(run.source): run.source for run in runs if run.source}
+    sources = {real_path(run.source): run.source for run in runs if run.source}
     targets = [output, *(run.folder for run in runs if run.folder)]
     targets += [item.output for run in runs for item in run.submissions if item.output]
     for target in targets:
-        real = _real(target)
+        real = real_path(target)
         if inside := next((sources[folder] for folder in (real, *real.parents) if folder in sources), None):
             raise UsageError(f"{output}: {target} would lie in the run {inside}; give a folder outside of the runs")
 
@@ -76,7 +78,7 @@ def _check_layout(output: Path, *, several: bool) -> None:
 
 def snapshot_around(path: Path, runs: Sequence[DiscoveredRun]) -> Path | None:
     """The snapshot of these runs that the path is or lies in, whether the path exists or not."""
-    real = Path(os.path.realpath(path))
+    real = real_path(path)
     for run in runs:
         root = run.input_folder.resolve() if run.input_folder else None
         if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
@@ -85,7 +87,3 @@ def snapshot_around(path: Path, runs: Sequence[DiscoveredRun]) -> Path | None:
             if real.is_relative_to(submission.path.resolve()):
                 return submission.path
     return None
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))

@@ -13,8 +13,8 @@ from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.evaluation.evidence import running_test
 from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.evaluation.roster import shared_network
-from slop_code.execution.concurrency import available_cpus
 from slop_code.execution.process import cpu_load
+from slop_code.execution.processors import available_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

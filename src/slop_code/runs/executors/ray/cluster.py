@@ -74,7 +74,9 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except OSError as error:
         reason = error.strerror or error
-        raise UsageError(f"Ray at {address}: cannot be reached: {reason}; ray start --head starts one") from error
+        raise UsageError(
+            f"Ray at {address}: cannot be reached: {reason}; check it, or start Ray there: ray start --head"
+        ) from error
 
 
 def live_nodes(ray: Any) -> list[ClusterNode]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ConfigError, InfrastructureError
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.evaluation.selection import files_in
 from slop_code.execution.assets import copy_assets
 from slop_code.execution.submission import RESERVED, tree_digest
@@ -27,7 +28,6 @@ BLOCK_SIZE = 64 << 20
 MAX_PROBLEM_SIZE = 1 << 30
 
 ARRIVALS = "arrivals"
-CONFIG = "config.yaml"
 TREE_NAME = "problem"
 
 
@@ -50,7 +50,9 @@ def pack_problem(problem: ProblemConfig) -> tuple[str, list[bytes]]:
         size = sum(path.lstat().st_size for path in folder.rglob("*"))
         if size > MAX_PROBLEM_SIZE:
             limit = f"more than {MAX_PROBLEM_SIZE >> 20} MiB"
-            raise ConfigError(f"{problem.path}: config.yaml, tests and assets have {limit}, too much to be sent")
+            raise ConfigError(
+                f"{problem.path}: config.yaml, tests and assets have {limit}, too much to be sent; use smaller assets"
+            )
         return tree_digest(folder), list(pack(folder))
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import BeforeValidator
 
 from slop_code.errors import ConfigError, InfrastructureError
-from slop_code.execution.installation.uv import base_python, uv_paths
 from slop_code.execution.process import capture
+from slop_code.execution.uv import base_python, uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

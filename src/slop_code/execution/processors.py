@@ -1,18 +1,36 @@
-"""Places on the processors of this machine, which evaluations with the same cache divide among themselves."""
+"""Processors of this machine: their number, places that evaluations divide, and the share that a busy process gets."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
+import sys
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import PLACES, open_lock, try_lock
-from slop_code.execution.concurrency import available_cpus
+from slop_code.execution.process import capture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from slop_code.execution.cache import Cache
+
+PROBE_S = 60.0
+COMPUTE = """
+import time
+began, used = time.monotonic(), time.process_time()
+while time.monotonic() < began + 0.3:
+    pass
+print((time.process_time() - used) / (time.monotonic() - began))
+"""
+
+
+def available_cpus() -> int:
+    """Processors that this process may use; all processors where the system has no affinity."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager
@@ -38,3 +56,11 @@ def processor_places(cache: Cache) -> Iterator[Callable[[int], int]]:
             return taken
 
         yield take
+
+
+def processor_share() -> float:
+    """1 on a machine with a free processor. The probe has this process's affinity, control group and priority."""
+    done = capture([sys.executable, "-I", "-S", "-c", COMPUTE], PROBE_S)
+    with contextlib.suppress(ValueError):
+        return max(0.0, min(1.0, float(done.output)))
+    return 1.0
