@@ -81,5 +81,18 @@ def test_a_misspelt_problem_names_the_near_one(here, given):
         find_problem(given, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("./problems", "problems: a folder of problems; give one of them: there is words"),
+        ("problems/words/config.yaml", "problems/words/config.yaml: a file; give the folder of the problem"),
+    ],
+)
+def test_another_path_than_that_of_a_problem_says_what_to_give(here, given, message):
+    add(here / "problems")
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        find_problem(given, None)
+
+
 def test_without_a_folder_in_the_home_nothing_changes(here):
     assert [str(folder) for folder in problems_folders(None)] == ["problems"]

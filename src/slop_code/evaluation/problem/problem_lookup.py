@@ -81,6 +81,10 @@ def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
             known = list(problems_in(given.parent))
             near = did_you_mean(given.name, known) or f"; in {given.parent} {known_names(known)}"
             raise UsageError(f"{given}: no such folder{near}")
+        if given.is_file():
+            raise UsageError(f"{given}: a file; give the folder of the problem")
+        if not os.path.exists(given / CONFIG) and (known := list(problems_in(given))):
+            raise UsageError(f"{given}: a folder of problems; give one of them: {known_names(known)}")
         return given
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:
