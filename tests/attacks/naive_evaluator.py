@@ -17,7 +17,7 @@ from pathlib import Path
 
 from slop_code.attacks.leftovers import TAG, find_leftovers
 
-LIMIT_S = 60
+LIMIT_S = 120
 REPORT = ".scbench/pytest-report.json"
 MAX_FILE_SIZE = 200 << 20
 PASSED = re.compile(r"::(\w+) PASSED")
@@ -33,7 +33,7 @@ def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
     (workspace / ".scbench").mkdir(exist_ok=True)
     install(workspace)
     argv = [python_of(workspace), "-m", "pytest", ".evaluation_tests", "--json-report", f"--json-report-file={REPORT}"]
-    argv += ["--timeout=20", f"--entrypoint={sys.executable} main.py", "--checkpoint=checkpoint_1"]
+    argv += ["--timeout=60", f"--entrypoint={sys.executable} main.py", "--checkpoint=checkpoint_1"]
     argv += ["--ignore=.evaluation_tests/test_checkpoint_2.py"]
     path = f"{workspace}{os.pathsep}{folder.parent / 'kept'}"
     (folder / "tmp").mkdir()
