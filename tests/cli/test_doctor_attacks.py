@@ -20,8 +20,8 @@ def doctor(capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["-e", "local"], "-e is for --attacks"),
-        (["--attacks", "--docker", "podman"], "--docker is for the look at the machine"),
+        (["-e", "local"], "-e needs --attacks; add it"),
+        (["--attacks", "--docker", "podman"], "--docker cannot be used with --attacks"),
         (["--attacks", "-e", "no-such-environment"], "no-such-environment: no such environment"),
     ],
 )
