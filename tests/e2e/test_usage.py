@@ -48,11 +48,11 @@ def test_nothing_again():
 
 
 def test_timeout(run):
-    run("sleep", timeout=1)
+    run("sleep", timeout=10)
 
 
 def test_server_timeout(server):
-    server("sleep", timeout=1)
+    server("sleep", timeout=10)
 
 
 def test_mapped_files(run):
@@ -206,7 +206,7 @@ def test_a_timeout_is_recorded_with_its_limit(results, sandbox):
     found = {
         name: (test.timeout.kind, test.timeout.limit_s) for name, test in tests.items() if test.timeout is not None
     }
-    assert found == {"test_timeout": ("call", 1), "test_server_timeout": ("call", 1)}
+    assert found == {"test_timeout": ("call", 10), "test_server_timeout": ("call", 10)}
     assert "expected: connections are taken on port" in tests["test_server_timeout"].failure_message
 
 
