@@ -53,7 +53,7 @@ def follow(followed, monkeypatch):
         (["monday", "--follow", "--overwrite"], "--follow cannot be used with"),
         (["monday", "--follow", "-k", "x"], "--follow cannot be used with"),
         (["monday", "--follow", "--replace"], "give -o OUT"),
-        (["monday", "--follow", "--executor", "ray"], "cannot be used with --executor ray"),
+        (["monday", "--follow", "--executor", "ray"], "leave out --executor ray"),
         (["monday", "--follow", "--settle", "0"], "expected a whole number from 1 to 3600"),
         (["monday", "--follow", "--stop-at", "nonsense"], "nonsense"),
         (["monday", "--follow", "--report", "problems"], "a folder"),
