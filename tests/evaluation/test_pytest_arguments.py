@@ -105,7 +105,10 @@ def test_node_ids_and_groups_choose_tests(words, expected):
     [
         (["test_checkpoint_1.py::test_"], "words checkpoint_2: no test test_checkpoint_1.py::test_"),
         (["test_checkpoint_1.py", "gone.py"], "words checkpoint_2: no test gone.py"),
-        (["--group=Error", "test_checkpoint_1.py"], "words checkpoint_2: no test that was chosen is in --group Error"),
+        (
+            ["--group=Error", "test_checkpoint_1.py"],
+            "words checkpoint_2: no test that was chosen is in --group Error; choose others",
+        ),
         (["--group=cores"], "--group cores: no such group; did you mean 'Core'?"),
     ],
 )
