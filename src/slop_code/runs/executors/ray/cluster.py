@@ -75,7 +75,7 @@ def _check_reachable(address: str) -> None:
     except OSError as error:
         reason = error.strerror or error
         raise UsageError(
-            f"Ray at {address}: cannot be reached: {reason}; check it, or start Ray there: ray start --head"
+            f"Ray at {address}: cannot be reached: {reason}; check the address, or start Ray there: ray start --head"
         ) from error
 
 
