@@ -45,6 +45,8 @@ class SentRequest:
 
     task: asyncio.Task[None]
     messages: list[dict[str, Any]] = field(default_factory=list)
+    waiting: bool = False
+    """The application has read the body, and waits for the evaluation or for the end of the connection."""
 
     @property
     def status(self) -> int:
@@ -80,7 +82,10 @@ class ServiceInside:
         del body
 
         async def receive() -> dict[str, Any]:
-            return next(parts, None) or await asyncio.get_running_loop().create_future()
+            if (part := next(parts, None)) is not None:
+                return part
+            sent.waiting = True
+            return await asyncio.get_running_loop().create_future()
 
         async def note(message: Any) -> None:
             sent.messages.append(message)

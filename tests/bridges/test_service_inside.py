@@ -66,8 +66,9 @@ async def until(holds):
         await asyncio.sleep(0.01)
 
 
-def nothing_kept():
-    return not any(isinstance(each, EvaluateRequest) for each in gc.get_objects())
+def requests_in_memory():
+    gc.collect()
+    return {id(each) for each in gc.get_objects() if isinstance(each, EvaluateRequest)}
 
 
 def test_a_waiting_durable_job_keeps_nothing_of_its_request(durable):
@@ -86,12 +87,12 @@ def test_waiting_requests_keep_nothing_of_their_bodies(service, kind):
 
     async def send_all():
         sent = []
+        earlier = requests_in_memory()
         tracemalloc.start()
         for number in range(4 * MAX_BODIES_IN_MEMORY):
             sent.append(service.send("POST", "/evaluate", large_body(kind, number)))
-            await until(lambda: service.queue.counts()[0] == len(sent) or sent[-1].messages)
-        await until(nothing_kept)
-        gc.collect()
+            await until(lambda: sent[-1].waiting or sent[-1].messages)
+        await until(lambda: requests_in_memory() <= earlier)
         kept = [block.size for block in tracemalloc.take_snapshot().traces if block.size > MAX_BODY // 4]
         assert [each.text for each in sent if each.messages] == []
         assert len(kept) < MAX_BODIES_IN_MEMORY, kept
@@ -203,7 +204,7 @@ def test_an_evaluation_whose_folders_cannot_be_removed_has_an_outcome(queue):
 def test_a_request_that_the_shutdown_cancels_is_an_infrastructure_failure(service):
     async def shut_down():
         sent = service.send("POST", "/evaluate", body())
-        await until(lambda: service.queue.counts()[0] and nothing_kept())
+        await until(lambda: sent.waiting)
         await asyncio.to_thread(service.queue.close)
         await sent.task
         assert sent.status == 503
