@@ -13,8 +13,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import helper as helper_package
-from slop_code.execution.bubblewrap.box_arguments import LAUNCHER
-from slop_code.execution.helper import HelperMissingError, helper_path
+from slop_code.execution.helper import LAUNCHER, HelperMissingError, helper_path
 
 LIBRARY_SIGNALS = 3 << 31
 """Signals 32 and 33, which no program can set; under make they are ignored."""

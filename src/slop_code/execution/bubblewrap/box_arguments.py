@@ -17,7 +17,7 @@ from slop_code.execution.bubblewrap.system_mounts import (
     system_arguments,
 )
 from slop_code.execution.environment import FILE_SIZE, HANDED_SIZE, MIN_INODES
-from slop_code.execution.helper import helper_path
+from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.uv import uv_paths
 
@@ -32,7 +32,6 @@ WORKSPACE = "/workspace"
 HOME = "/home/agent"
 SUBJECT_ENV = "/slop/subject"  # the submission's Python environment: written by set-up, then read-only
 TOOLS = "/slop/bin"  # uv and uvx, read-only in every box
-LAUNCHER = "slop-run"  # the helper under the name that makes it the launcher; only in the judge's box
 GATE = "/slop/gate/socket"  # on which the spawner in the subject's box listens; only in the judge's box
 JUDGE = "/slop/judge"  # the plugin and uv's cache; only in the judge's box
 IDENTITY = ["--unshare-user", "--uid", "1000", "--gid", "1000"]  # the user of all inner boxes, without privileges

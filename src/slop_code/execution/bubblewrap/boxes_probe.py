@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.bubblewrap.box_arguments import LAUNCHER
 from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, Probe
 from slop_code.execution.cache import Cache
+from slop_code.execution.helper import LAUNCHER
 from slop_code.execution.sandbox import JudgeJob, JudgeRequest, PreparedSubject
 
 if TYPE_CHECKING:

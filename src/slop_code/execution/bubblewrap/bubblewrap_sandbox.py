@@ -16,7 +16,6 @@ from slop_code.execution.bubblewrap.box_arguments import (
     GATE,
     HOME,
     JUDGE,
-    LAUNCHER,
     SUBJECT_ENV,
     TOOLS,
     WORKSPACE,
@@ -45,7 +44,7 @@ from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_c
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
-from slop_code.execution.helper import helper_path
+from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, capture, run
 from slop_code.execution.sandbox import (

@@ -13,7 +13,6 @@ from slop_code.execution.bubblewrap.box_arguments import (
     ALL_PROC,
     HOME,
     JUDGE,
-    LAUNCHER,
     NEW_ROOT,
     RESOLVER,
     TOOLS,
@@ -25,7 +24,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPA
 from slop_code.execution.bubblewrap.cgroups import begin_in_group, group_parents
 from slop_code.execution.bubblewrap.closed_folders import open_paths
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
-from slop_code.execution.helper import helper_path
+from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.templates import DESCRIPTOR_VARIABLE
 from slop_code.execution.uv import uv_paths

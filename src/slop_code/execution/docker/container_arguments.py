@@ -11,6 +11,7 @@ from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
 from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.helper import LAUNCHER
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ HOME = "/slop/home"
 
 SUPPORT = "/slop/support"  # volume with the helper and uv, read-only in every container
 BOX = f"{SUPPORT}/box"  # the helper
-LAUNCHER = "slop-run"  # the helper under the name that makes it the launcher
 GATE = "/slop/gate"  # volume with the socket that launchers connect to; the subject cannot replace the socket
 JUDGE = "/slop/judge"  # the judge's tests, plugin, reports and uv's cache; the subject's container has nothing of it
 CALL = "/slop/call"  # the launcher's settings, and a marker for each file handed over; only in the judge's container

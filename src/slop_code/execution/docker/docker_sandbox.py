@@ -28,6 +28,7 @@ from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
 from slop_code.execution.environment import HANDED_SIZE
+from slop_code.execution.helper import LAUNCHER
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.python_version import FIND, REQUESTS
@@ -127,7 +128,7 @@ class DockerSandbox:
     def layout(self, session: Path) -> BoxLayout:
         tools, gate = f"{c.SUPPORT}/bin", f"{c.GATE}/socket"
         cpus = self.spec.limits.cpus if "cpus" in self.engine_state.info.enforced else None
-        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, tools, c.LAUNCHER, c.JUDGE, gate, cpus)
+        return BoxLayout(self.settings.workdir, "/tmp", c.HOME, tools, LAUNCHER, c.JUDGE, gate, cpus)
 
     def variables(self) -> Mapping[str, str]:
         pairs = (pair.partition("=") for pair in self.engine_state.image["Config"].get("Env") or ())

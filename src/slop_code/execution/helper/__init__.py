@@ -7,6 +7,9 @@ from pathlib import Path
 
 from slop_code.errors import InfrastructureError
 
+LAUNCHER = "slop-run"
+"""Name under which the helper is the launcher, which hands a call of a test over to the box of the subject."""
+
 
 class HelperMissingError(InfrastructureError):
     """No helper was built for this processor."""
