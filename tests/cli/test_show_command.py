@@ -255,6 +255,9 @@ def test_one_word_names_a_test_of_the_last_result_unless_it_is_a_path(last, show
     assert show("test_a[2]")[1].startswith("FAILED Core test_checkpoint_1.py::test_a[2]\n")
     status, _, message = show("test_many")
     assert (status, "30 tests have 'test_many' in their names" in message) == (2, True)
+    status, _, message = show("test_mnay")
+    assert (status, "no test has 'test_mnay' in its name; did you mean test_many" in message) == (2, True)
+    assert "runs/today: no evaluation.json there" in show("runs/today")[2]
     (folder.parents[2] / "test_a[2]").mkdir()
     assert "test_a[2]: no evaluation.json there" in show("test_a[2]")[2]
 

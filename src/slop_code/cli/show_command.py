@@ -84,15 +84,15 @@ def _load(result: str | None, test: str | None) -> tuple[Path, CorrectnessResult
 
 
 def _last_with(name: str) -> LastResult | None:
-    """The last result, where it has a test of this name."""
+    """The last result, where it has a test of this name, or of a similar one."""
     from slop_code.evaluation.result_files.last_result import last_result
-    from slop_code.evaluation.result_files.test_lookup import find_tests
+    from slop_code.evaluation.result_files.test_lookup import close_names, find_tests
 
     try:
         last = last_result()
     except SlopCodeError:  # there is none, or it cannot be read
         return None
-    return last if find_tests(last.results, name) else None
+    return last if find_tests(last.results, name) or close_names(last.results, name) else None
 
 
 def _print_origin(last: LastResult) -> tuple[Path, CorrectnessResults]:
