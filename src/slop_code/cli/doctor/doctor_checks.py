@@ -79,8 +79,7 @@ def checks(engine: Engine) -> Iterator[Check]:
 
 
 def _engine(engine: Engine) -> Iterator[Check]:
-    """Only environments of type docker need it."""
-    advice = "environments of type docker cannot be used"
+    advice = "only environments of type docker need it"
     if engine.unavailable_reason():
         yield Check(engine.binary, False, "not installed", advice, DOCKER)
         return
