@@ -73,10 +73,10 @@ demo: install
 # What comes from PyPI and what comes from Debian is installed side by side.
 test:
 	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/.system
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not proof"
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not long"
 
 long: install $(VENV)/.test
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m proof
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m long
 
 # What is committed, in a system that has nothing but the packages of the README, and in a machine of the next Debian.
 proof:
@@ -89,7 +89,7 @@ vm: install
 
 flaky: TIMES = 5
 flaky: install $(VENV)/.test
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m tests.stability.flaky --times $(TIMES) -n auto -m "not proof"
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m tests.stability.flaky --times $(TIMES) -n auto -m "not long"
 
 # Two halves side by side: each reads only its own tests, which takes half as long as all of them for each worker.
 # Files in memory save a third of the time of the tests of runs. The rules of the architecture, which parse every file,

@@ -131,7 +131,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that evaluate ask for `cache` and are marked by it; no other fixture may have this name."""
     for item in items:
-        large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("proof")
+        large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("long")
         if large or "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
         if {"need_python", "other_python"} & {*getattr(item, "fixturenames", ())}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-def in_proof(*values: object) -> list[object]:
+def in_long(*values: object) -> list[object]:
     """A tuple has the values of several parameters."""
     params = [value if isinstance(value, tuple) else (value,) for value in values]
-    return [pytest.param(*values, marks=pytest.mark.proof) for values in params]
+    return [pytest.param(*values, marks=pytest.mark.long) for values in params]

@@ -171,7 +171,7 @@ def test_a_result_is_stored_and_answers_for_its_policy(need_bubblewrap, tmp_path
     assert (output / ".scbench/pytest.log").is_file()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.e2e
 @pytest.mark.usefixtures("shared_cache_by_default")
 def test_several_evaluations_from_coroutines_give_the_same_result(need_bubblewrap):

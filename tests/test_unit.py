@@ -45,7 +45,7 @@ def test_marked():
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.e2e
 def test_side_by_side_what_takes_long_comes_first(tmp_path):
     real = "import pytest\n\n@pytest.mark.e2e\n@pytest.mark.parametrize('n', range({}))\ndef test_it(n):\n    pass\n"

@@ -16,7 +16,7 @@ from slop_code.execution.templates import TemplatePool
 from tests.attacks.boxed_naive_evaluator import boxed_naive_evaluator
 from tests.attacks.rendered_results import with_rendered_results
 from tests.conftest import OTHER_ENGINE
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -39,7 +39,7 @@ FIRST = [next(attack.name for attack in quick_attacks() if attack.kind is kind) 
 def first_and_others(first):
     """`make test` tries the first, `make long` the others."""
     chosen = [name for name in BY_NAME if name in first]
-    return [*chosen, *in_proof(*(name for name in BY_NAME if name not in first))]
+    return [*chosen, *in_long(*(name for name in BY_NAME if name not in first))]
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def evaluator(cache, environment_spec, need):
     return choose
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", "none", *OTHER_ENGINE)])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "runsc", "none", *OTHER_ENGINE)])
 def test_the_base_program_has_no_effect(evaluator, problem, tmp_path, sandbox):
     """The base case: without an attack there is no effect."""
     assert try_attack(HONEST, evaluator(sandbox), problem, tmp_path) == ()
@@ -62,7 +62,7 @@ def test_the_base_program_has_no_effect_on_the_naive_evaluator(need_bubblewrap, 
     assert try_attack(HONEST, boxed_naive_evaluator, problem, tmp_path) == ()
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "runsc", *OTHER_ENGINE)])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "runsc", *OTHER_ENGINE)])
 @pytest.mark.parametrize("name", first_and_others(QUICK))
 def test_an_attack_is_held(evaluator, problem, tmp_path, name, sandbox):
     if sandbox == "runsc" and name in HARMLESS_IN_GVISOR:
@@ -89,14 +89,14 @@ def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
     assert CorrectnessResults.load(result).isolation["judge"] == "collected"
 
 
-@pytest.mark.parametrize("name", ["memory", "processes", *in_proof("memory_of_nobody", "threads")])
+@pytest.mark.parametrize("name", ["memory", "processes", *in_long("memory_of_nobody", "threads")])
 def test_an_attack_is_held_without_control_groups(evaluator, problem, tmp_path, monkeypatch, name):
     """Ordinary users, and root in many containers, have no control groups: the box init enforces the limits then."""
     monkeypatch.setattr(bubblewrap_sandbox, "control_groups", partial(control_groups, root=tmp_path))
     assert try_attack(BY_NAME[name], evaluator("bubblewrap"), problem, tmp_path / "tried") == ()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_attack_works_on_the_naive_evaluator(need_bubblewrap, tmp_path, name):
     """Without defences it has its effect; an attack that races may need several tries."""
@@ -116,7 +116,7 @@ def test_files_of_the_box_init_are_writable_without_its_protection(evaluator, pr
     """The naive evaluator has no box init, so the protection itself is switched off; only the host's root needs it."""
     monkeypatch.setattr(box_arguments, "HIDE_PID_1", [])
     monkeypatch.setattr(bubblewrap_sandbox, "box_user", lambda _: None)
-    (observation,) = try_attack(BY_NAME["files_of_the_supervisor"], evaluator("bubblewrap"), problem, tmp_path)
+    (observation,) = try_attack(BY_NAME["files_of_the_box_init"], evaluator("bubblewrap"), problem, tmp_path)
     assert observation.effect is Effect.GAIN
 
 

@@ -5,7 +5,7 @@ import pytest
 from slop_code.attacks.attack import Attack, AttackKind, Effect
 from slop_code.attacks.attack_host import EARNED, TEST_COUNT, open_host
 from slop_code.attacks.trial import slop_code_evaluator
-from tests.marks import in_proof
+from tests.marks import in_long
 
 REPORTS = {
     "ctrf-report.json", "exit.json", "inputs.json", "pytest-report.json", "pytest.log", "roster.json", "stream.jsonl",
@@ -31,7 +31,7 @@ def cheat(command, rest):
     [
         ("stream.jsonl", "os.mkfifo(path)"),
         ("pytest.log", "os.symlink(OUTSIDE + '/file', path)"),
-        *in_proof(
+        *in_long(
             ("other", "os.mkfifo(path)"),
             ("pytest-report.json", "os.mkdir(path)"),
             ("pytest-report.json", "os.symlink('nowhere', path)"),

@@ -212,7 +212,7 @@ def test_prints_something(run):
 }  # fmt: skip
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_any_output_satisfies(bench, cache, need_bubblewrap):
     """In another language, and with a set-up that a control has nothing for; what a comment allows is apart."""
     need_bubblewrap()

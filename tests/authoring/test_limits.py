@@ -196,7 +196,7 @@ def test_needs(run, what, length):
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_limit_is_named(bench, cache, need_bubblewrap):
     need_bubblewrap()
     needy = {"solutions/checkpoint_1/main.py": NEEDY, "tests/test_checkpoint_1.py": NEEDS}

@@ -15,7 +15,7 @@ import yaml
 from slop_code.authoring.check.check_problem import config_report
 from slop_code.authoring.check.steps import STEPS, StepReport, check_step, step
 from slop_code.errors import ConfigError
-from tests.marks import in_proof
+from tests.marks import in_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,13 +70,13 @@ def test_a_layout_rule_accepts_its_good_example(rule, bench, tmp_path):
     assert checked(bench, rule, "good", tmp_path).outcome.findings == ()
 
 
-@pytest.mark.parametrize("rule", [*FIRST, *in_proof(*(rule for rule in LIVE if rule not in FIRST))])
+@pytest.mark.parametrize("rule", [*FIRST, *in_long(*(rule for rule in LIVE if rule not in FIRST))])
 def test_a_rule_of_evaluations_reports_its_bad_example(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()
     assert_found(rule, checked(bench, rule, "bad", tmp_path))
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("rule", LIVE)
 def test_a_rule_of_evaluations_accepts_its_good_example(rule, bench, tmp_path, cache, need_bubblewrap):
     need_bubblewrap()

@@ -188,7 +188,7 @@ def test_its_last_reference_passes_all_its_tests(kind, tmp_path, cache, need_bub
     assert not results.infrastructure_failure
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_it_is_sound_by_every_step(tmp_path, cache, need_bubblewrap):
     need_bubblewrap()

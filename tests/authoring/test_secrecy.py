@@ -17,7 +17,7 @@ from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Workbench
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.judge.watch import MAX_TEXT, Watch
-from tests.marks import in_proof
+from tests.marks import in_long
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ print(path.read_text().upper() if path.is_file() else "")
 """
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_what_a_submission_is_shown(sandbox, authored, cache, environment_spec, need):
     need(sandbox)
     files = {

@@ -339,7 +339,7 @@ def test_seeded():
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_planted_flips_are_told_apart_with_the_command_that_shows_them(bench: Callable[..., Workbench], cache):
     one = bench(BARE, {"tests/test_checkpoint_1.py": PLANTS}, repeat=1)
     events: list[ProgressEvent] = []

@@ -112,7 +112,7 @@ def mutant(bench, file: str, old: str, new: str) -> Mutant:
     return Mutant(file, text, Edit(start, start + len(old), new, "planted"))
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
     need_bubblewrap()
     own = bench(ENDLESS, jobs=1)
@@ -123,7 +123,7 @@ def test_an_endless_loop_ends_and_is_caught(bench, cache, need_bubblewrap):
     assert tried.ended.startswith("session timeout of 3 s")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench, cache, need_bubblewrap):
     need_bubblewrap()
     report = check_step(bench(ECHO, budget="5", jobs=2), "strength")
@@ -139,7 +139,7 @@ def test_mutants_are_counted_by_group_and_a_test_that_never_fails_is_found(bench
     assert json.loads(json.dumps(report.outcome.facts)) == report.outcome.facts
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_never_fails_is_found_with_a_solution_in_another_language(bench, cache, need_bubblewrap):
     need_bubblewrap()
     report = check_step(bench(SHELL, jobs=2), "strength")
@@ -148,7 +148,7 @@ def test_a_test_that_never_fails_is_found_with_a_solution_in_another_language(be
     assert [finding.rule.id for finding in report.outcome.findings] == ["unfailing-test"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_mutant_whose_set_up_fails_is_not_counted(bench, cache, need_bubblewrap):
     need_bubblewrap()
     compiled = f"{SHELL['environment.yaml']}setup: {{commands: [sh -n main.sh]}}\n"
@@ -160,7 +160,7 @@ def test_a_mutant_whose_set_up_fails_is_not_counted(bench, cache, need_bubblewra
     assert (unbuilt, tried.mutant, tried.failed) == (1, other, frozenset())
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_only_looks_for_a_traceback_fails_with_a_crash(bench, cache, need_bubblewrap):
     need_bubblewrap()
     test = "def test_quiet(run):\n    done = run('hello')\n    assert 'Traceback' not in done.stdout + done.stderr\n"

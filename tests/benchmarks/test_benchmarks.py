@@ -35,7 +35,7 @@ def bench(cache, need_bubblewrap, tmp_path_factory):
     return Bench(tmp_path_factory.mktemp("bench"), "least", {"bubblewrap": {"type": "local"}})
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("letter", PARTS)
 def test_every_part_runs(letter, bench):
     part = measured(letter, bench)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.bridges.harbor_runs import Harbor
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.long
 
 HITCOUNT = ROOT / "examples/problems/hitcount"
 SOLUTIONS = HITCOUNT / "solutions"

@@ -18,7 +18,7 @@ from tests.conftest import IMAGE, write_files
 if TYPE_CHECKING:
     from tests.bridges.harbor_runs import Harbor
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.long
 
 PYTEST = ("pytest", "pluggy", "iniconfig", "packaging", "pygments")
 CLASSICAL = {

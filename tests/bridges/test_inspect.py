@@ -20,7 +20,7 @@ from tests.bridges.page_blocks import run_page
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.bridges.service_process import GOOD, HALF, request_for, running_servi
 SCRIPT = Path(__file__).with_name("nemo_gym_client.py")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_its_client_gets_rewards_metrics_and_an_error_without_a_verdict(
     cache, need_bubblewrap, bridge_python, service_problems, tmp_path

@@ -214,7 +214,7 @@ def test_only_few_mistakes_of_a_body_are_reported(client, body):
     assert len(answer.text) < 1000
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /health HTTP/1.1\r\nHost:", b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET"]
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TITLES = ("# Larder, part 1: reading and scaling recipes", "# Larder, part 2: shopping lists")
 
-pytestmark = pytest.mark.proof
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

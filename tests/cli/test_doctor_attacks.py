@@ -64,7 +64,7 @@ def cache_with_shared_tools(cache, tmp_path, monkeypatch):
     return folder
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_attacks_break_through_without_isolation(cache_with_shared_tools, doctor, tmp_path):
     """It says what gets through, and does nothing that could hurt this machine."""
     environment = tmp_path / "bare.yaml"

@@ -19,7 +19,7 @@ from slop_code import __version__
 from slop_code.cli.main import COMMANDS, parse, parser, run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.execution.environment import load_environment
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.terminal import SLOP_CODE, on_a_terminal
 
 TESTS = {
@@ -531,7 +531,7 @@ def test_cache_warm_prepares_a_problem(cache, problem):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("arguments", [["--help"], *in_proof(["doctor"], ["env", "ls"])])
+@pytest.mark.parametrize("arguments", [["--help"], *in_long(["doctor"], ["env", "ls"])])
 def test_a_reader_that_goes_away(arguments):
     reading, writing = os.pipe()
     os.close(reading)

@@ -243,7 +243,7 @@ def test_damaged_lines_of_ours_stay_an_error(theirs, slop_code, tmp_path):
 
 
 @pytest.mark.e2e
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_run_evaluated_here_agrees_with_theirs_test_by_test(tmp_path, cache, slop_code):
     theirs = write_scb_run(tmp_path / "theirs", problems_dir=tmp_path / "problems")
     ours = shutil.copytree(theirs, tmp_path / "ours", ignore=shutil.ignore_patterns("evaluation*", "*.jsonl"))

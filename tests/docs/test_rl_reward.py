@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_both_ways_give_the_same_rewards(cache):
     argv = [sys.executable, "examples/rl_reward.py"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True)

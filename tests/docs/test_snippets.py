@@ -26,7 +26,7 @@ import yaml
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.environment import EnvironmentSpec
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of
-from tests.marks import in_proof
+from tests.marks import in_long
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,7 +132,7 @@ def has_commands(page: Path) -> bool:
 @pytest.mark.e2e
 @pytest.mark.parametrize(
     "page",
-    [page if page.name == "README.md" else in_proof(page)[0] for page in PAGES if has_commands(page)],
+    [page if page.name == "README.md" else in_long(page)[0] for page in PAGES if has_commands(page)],
     ids=name_of,
 )
 def test_commands_print_what_is_shown(page: Path, tmp_path: Path, need_docker: Callable[[], None]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from slop_code.authoring.check.steps import STEPS
 from slop_code.cli.main import run
 from slop_code.evaluation import ProblemConfig
-from tests.marks import in_proof
+from tests.marks import in_long
 
 PROBLEMS = Path(__file__).parents[2] / "examples" / "problems"
 STARTING = ["layout", "reference"]
@@ -26,7 +26,7 @@ def test_every_step_is_tried():
     assert set(CHECKED) == {path.name for path in PROBLEMS.iterdir()}
 
 
-@pytest.mark.parametrize("name", ["hitcount", *in_proof("larder", "corkboard", "rollcall")])
+@pytest.mark.parametrize("name", ["hitcount", *in_long("larder", "corkboard", "rollcall")])
 def test_an_example_is_clean(name, cache, need_bubblewrap, need_python, capsys):
     need_bubblewrap()
     if (requires := ProblemConfig.from_yaml(PROBLEMS / name).requires_python) is not None:

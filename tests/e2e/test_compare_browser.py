@@ -11,7 +11,7 @@ from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.compare_page import write_comparison
 from tests.e2e.browser import grave_faults, scrolls_sideways
 from tests.factories import write_run
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -104,7 +104,7 @@ def test_the_policy_recolours_without_a_reload(page_file, opened, picture):
     assert page.get_by_label("Policy").input_value() == "any-case"
 
 
-@pytest.mark.parametrize("width", [1400, *in_proof(390)])
+@pytest.mark.parametrize("width", [1400, *in_long(390)])
 def test_the_side_with_texts_has_the_whole_width(page_file, opened, picture, width):
     page = opened(page_file, width=width)
     dialog = open_test(page, "test_worse")
@@ -131,7 +131,7 @@ def test_a_count_leads_to_its_tests(page_file, opened):
     assert names(page) == ["test_new"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_text_filter_by_keyboard(page_file, opened):
     page = opened(page_file)
     page.keyboard.press("/")
@@ -164,7 +164,7 @@ def test_both_sides_of_a_test(page_file, opened, picture):
     page.wait_for_url(lambda url: "test=" not in url)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_count_takes_the_keyboard_along(page_file, opened):
     page = opened(page_file)
     assert page.title().startswith("base → other – Comparison: ")
@@ -176,7 +176,7 @@ def test_a_count_takes_the_keyboard_along(page_file, opened):
     assert page.evaluate("document.activeElement.id") == "filter-change"
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_arrows_move_through_the_tests(page_file, opened):
     page = opened(page_file)
     rows(page).get_by_role("link").first.focus()
@@ -187,7 +187,7 @@ def test_arrows_move_through_the_tests(page_file, opened):
     assert "test_odd" in dialog.get_by_role("heading", level=2).inner_text()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_link_shows_the_same(page_file, opened):
     page = opened(page_file)
     page.get_by_label("Change").select_option("lost")
@@ -205,7 +205,7 @@ def test_a_link_shows_the_same(page_file, opened):
     assert len(names(fresh)) == 3
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_another_pair_of_runs_can_be_chosen(page_file, opened, picture):
     page = opened(page_file)
     page.get_by_label("Pair").select_option("base → again")
@@ -216,7 +216,7 @@ def test_another_pair_of_runs_can_be_chosen(page_file, opened, picture):
     assert "told later" in open_test(page, "test_worse").inner_text()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_several_runs_of_a_side_are_counted_together(samples_file, opened, picture):
     page = opened(samples_file)
     assert page.get_by_text("with 3 and 3 runs no p below 0.1 is possible").is_visible()
@@ -229,7 +229,7 @@ def test_several_runs_of_a_side_are_counted_together(samples_file, opened, pictu
     picture(page, "samples")
 
 
-@pytest.mark.parametrize("scheme", ["light", *in_proof("dark")])
+@pytest.mark.parametrize("scheme", ["light", *in_long("dark")])
 @pytest.mark.parametrize("view", ["overview", "detail"])
 def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view):
     page = opened(page_file, color_scheme=scheme)
@@ -239,7 +239,7 @@ def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view
     picture(page, f"{view}-{scheme}")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_switch_makes_it_dark(page_file, opened):
     page = opened(page_file, color_scheme="light")
     light = page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
@@ -279,7 +279,7 @@ def test_the_words_are_explained_by_keyboard(page_file, opened, picture):
     picture(page, "words")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("view", ["overview", "detail"])
 def test_a_narrow_screen_never_scrolls_sideways(page_file, opened, picture, view):
     page = opened(page_file, width=360)

@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from tests.factories import statuses_by_id
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -223,12 +223,12 @@ IDENTITY = """
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
         ({"user": "1234:2345", "workdir": "/app/deep", "mount_workspace": False}, ["1234", "2345", "/app/deep"]),
-        *in_proof(
+        *in_long(
             ({"user": "daemon"}, ["1", "1", "/workspace"]),
             ({"user": "root", "mount_workspace": False}, ["0", "0", "/workspace"]),
             ({"mount_workspace": False}, ["1000", "1000", "/workspace"]),
@@ -348,7 +348,7 @@ REMOVE = "rm -rf /usr/bin/python* /usr/lib/python3*"
     ("commands", "changed"),
     [
         ([MAKE_TOOL, MAKE_FILE, LIE], {"test_the_subject_s_python": "failed"}),
-        *in_proof(
+        *in_long(
             ([], {"test_what_set_up_made_is_there": "failed"}),
             ([MAKE_TOOL, MAKE_FILE], {}),
             ([MAKE_TOOL, MAKE_FILE, REMOVE], {"test_the_subject_s_python": "failed"}),

@@ -171,7 +171,7 @@ def test_failing_set_up_is_reported_with_its_output(fails):
     assert reason.endswith("9000\nthe last words")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_set_up_has_a_timeout(fails):
     commands = ["echo begun; trap '' TERM; while :; do sleep 1; done"]
     reason = fails({"setup": {"commands": commands, "timeout": 5, "on_failure": "infrastructure"}})
@@ -225,7 +225,7 @@ def cache_with_downloads_only(cache, tmp_path_factory):
     return folder
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @NEEDS_ROOT
 def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
     command, own_daemon, cache_with_downloads_only, make_submission, tmp_path

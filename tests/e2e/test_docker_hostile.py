@@ -90,20 +90,20 @@ def of_the_image(image, evaluate, make_problem, make_submission, cache):
     return results, volumes("--filter", f"label={OWNER}={owner_label(cache)}") - before
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_health_check_of_the_image_never_runs(of_the_image):
     """It would run in the submission's folder, in the judge's container as root."""
     assert says(of_the_image[0], "test_health") == ("passed", None)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_declared_volumes_are_read_only_and_each_box_has_its_own(of_the_image):
     results, left = of_the_image
     assert says(results, "test_volumes") == ("passed", None)
     assert {volume.rpartition("-")[2] for volume in left} <= {"tools", "layer", "support"}
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_an_image_that_declares_a_reserved_volume_is_refused(image, evaluate, make_problem, make_submission):
     name = image("VOLUME /slop/support")
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass"})
@@ -111,7 +111,7 @@ def test_an_image_that_declares_a_reserved_volume_is_refused(image, evaluate, ma
     assert "declares /slop/support as a volume" in results.infrastructure_failure_reason
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_set_up_cannot_replace_the_helper(evaluate, make_problem, make_submission):
     """Neither the size of the workspace nor anything else is taken from what set-up may have replaced."""
     lie = "! mv /slop /slopx && ! cp /bin/echo /slop/support/box && ! mv /slop/support /slop/tik"
@@ -122,7 +122,7 @@ def test_set_up_cannot_replace_the_helper(evaluate, make_problem, make_submissio
         assert says(evaluate(problem, submission, sandbox="docker", environment=environment)) == ("passed", None)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submission):
     """The workspace would be mounted over our helper, and a program of the submission's be process 1."""
     lie = "mv /app /other; mkdir -p /app/deep; ln -s /slop/support /app/deep/ws"
@@ -133,7 +133,7 @@ def test_set_up_cannot_redirect_the_workspace(evaluate, make_problem, make_submi
     assert "/app/deep/ws is no folder" in results.setup_failure
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
@@ -165,7 +165,7 @@ time.sleep(60)
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_submission_cannot_talk_to_the_box_init(evaluate, make_problem, make_submission):
     """Each silent connection made it wait for 5 s, and a socket that lingers for as long as one likes."""
     test = """
@@ -183,7 +183,7 @@ def test_the_submission_cannot_talk_to_the_box_init(evaluate, make_problem, make
     assert says(results) == ("passed", None)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(("mounted", "size"), [(True, 3 << 30), (False, 3 << 30), (True, 1 << 40)])
 def test_a_submission_too_large_for_memory_is_refused(
     evaluate, make_problem, make_submission, environment_spec, mounted, size

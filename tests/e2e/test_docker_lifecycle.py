@@ -198,7 +198,7 @@ def neighbour(ground, cache, make_problem, tmp_path):
         process.communicate()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_killed_evaluators_leave_nothing_and_disturb_nobody(ground, neighbour, cache):
     """Some at their first steps in an empty cache, the others anywhere between their start and their end."""
@@ -242,7 +242,7 @@ def kill_one(ground, environment, moment):
     return (names | owned(ground.cache)) - kept(ground.cache)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_second_evaluation_uses_the_cache(ground):
     environment = ground.environment(setup={"commands": ["echo made > made"]})
     submission = ground.submission(what="the same")
@@ -252,7 +252,7 @@ def test_a_second_evaluation_uses_the_cache(ground):
     assert owned(ground.cache) | owned_images(ground.cache) == before
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_same_dependencies_are_set_up_once(ground):
     environment = ground.environment()
     ground.evaluate(ground.submission(**{"requirements.txt": "# none\n"}), environment)
@@ -260,7 +260,7 @@ def test_the_same_dependencies_are_set_up_once(ground):
     assert steps == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "what", "step"),
     [
@@ -284,7 +284,7 @@ def test_removed_volumes_and_images_are_made_again(ground, kind, what, step):
     assert owned(ground.cache) | owned_images(ground.cache) == kept(ground.cache)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_image_s_variables_path_and_user_are_used_and_its_entrypoint_is_not(ground, make_problem):
     """The entrypoint is not ours to run; all else is what a submission of that image expects."""
     tests = """
@@ -329,7 +329,7 @@ def everything():
     return {*names, *docker("volume", "ls", "--quiet").split(), *images}
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_prune_removes_unowned_objects(ground, foreign, cache, evaluate, make_problem):
     """First what a killed one left, then all of this cache, and nothing of anybody else's."""
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): pass\n"})

@@ -45,7 +45,7 @@ TESTS = """
 SUBMISSION = "import sys\nexec(sys.argv[1])\n"
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_submission_with_a_kernel_of_its_own_is_judged(evaluate, make_problem, make_submission):
     problem = make_problem({"test_checkpoint_1.py": TESTS})
@@ -56,7 +56,7 @@ def test_a_submission_with_a_kernel_of_its_own_is_judged(evaluate, make_problem,
     assert (results.isolation["runtime"], results.isolation["shared_kernel"]) == ("runsc", False)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_runtime_that_shares_the_kernel_needs_no_relay(evaluate, make_problem, make_submission):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run):\n    assert run('print(1)').stdout == '1\\n'\n"})
     environment = {"docker": {"image": IMAGE, "runtime": "runc"}}

@@ -19,7 +19,7 @@ from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import SetupJob, sandbox_for
-from tests.marks import in_proof
+from tests.marks import in_long
 
 
 @pytest.mark.e2e
@@ -282,7 +282,7 @@ def flip(paths, old, new):
 @pytest.mark.parametrize(
     ("damage", "rebuilt"),
     [
-        *in_proof(
+        *in_long(
             (
                 lambda root: [path.unlink() for path in root.glob("subjects/*/env/bin/*")],
                 ProgressKind.RUN_SETUP_COMMAND,
@@ -344,7 +344,7 @@ def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bu
     assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
 @pytest.mark.parametrize(
     "sabotage",
     [
@@ -375,7 +375,7 @@ for _ in range(8):
 """
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_a_process_that_closes_its_folders_again_and_again(evaluate, make_problem, make_submission, sandbox):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(run): assert run().stdout"})
     results = evaluate(problem, make_submission({"main.py": CLOSING}), sandbox=sandbox)

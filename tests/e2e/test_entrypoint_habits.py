@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import statuses_by_id
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SUBMISSION = """
 import json, os, sys
@@ -137,7 +137,7 @@ IN_PROOF += [(habit, "none") for habit in HABITS.keys() - BARE.keys()]
     [
         *[(habit, "bubblewrap") for habit in SHORT],
         ("the_call_has_variables_of_its_own", "docker"),
-        *in_proof(*((habit, "bubblewrap") for habit in HABITS if habit not in SHORT), *sorted(IN_PROOF)),
+        *in_long(*((habit, "bubblewrap") for habit in HABITS if habit not in SHORT), *sorted(IN_PROOF)),
     ],
 )
 def test_the_reference_passes(habit, sandbox, make_problem, make_submission, evaluate):
@@ -169,14 +169,14 @@ def test_no_hint_after_success(entrypoint, run, tmp_path):
 """
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_a_call_without_its_entry_file_gets_a_hint(sandbox, make_problem, make_submission, evaluate):
     results = evaluate(make_problem({"test_checkpoint_1.py": HINT}), make_submission({"main.py": ""}), sandbox=sandbox)
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
     assert set(statuses_by_id(results)) == {"test_hint", "test_no_hint_where_the_file_is", "test_no_hint_after_success"}
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_a_program_without_an_interpreter_has_the_launcher_before_it(sandbox, make_problem, make_submission, evaluate):
     problem = make_problem(
         {

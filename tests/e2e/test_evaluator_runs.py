@@ -20,7 +20,7 @@ import pytest
 
 from slop_code import EvaluationCancelledError, Evaluator, EvaluatorRequest, load_results
 from slop_code.evaluation.result_files.origin import stored_origin
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.process_checks import ends, processes_in
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Stall:
             time.sleep(0.01)
 
 
-STATES = ["unpacking", "set-up", "running the submission", *in_proof("collecting", "testing")]
+STATES = ["unpacking", "set-up", "running the submission", *in_long("collecting", "testing")]
 
 
 @pytest.fixture(params=STATES)
@@ -209,7 +209,7 @@ def test_closing_the_outcomes_cancels_what_is_in_flight(evaluator, make_problem,
     assert sessions(cache) == before
 
 
-@pytest.mark.parametrize("way", ["map", *in_proof("evaluate")])
+@pytest.mark.parametrize("way", ["map", *in_long("evaluate")])
 def test_closing_the_evaluator_cancels_what_runs(evaluator, make_problem, environment_spec, cache, way):
     stall, before, ended = Stall("running the submission", make_problem, environment_spec), sessions(cache), []
 
@@ -264,7 +264,7 @@ def allocated_blocks():
     return sys.getallocatedblocks()
 
 
-@pytest.mark.parametrize(("warm", "more"), [(8, 4), *in_proof((50, 150))])
+@pytest.mark.parametrize(("warm", "more"), [(8, 4), *in_long((50, 150))])
 def test_many_evaluations_leave_nothing_that_grows(evaluator, problem, cache, make_submission, warm, more):
     """Counts, not times: descriptors, threads, objects in memory, sessions; processes at the end."""
     folder = make_submission(FILES)

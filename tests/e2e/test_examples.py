@@ -10,7 +10,7 @@ import yaml
 from slop_code.evaluation import ProblemConfig
 from tests.e2e.python_image import image_with
 from tests.factories import statuses
-from tests.marks import in_proof
+from tests.marks import in_long
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CONTAINERS = ("docker", "runsc")
@@ -72,7 +72,7 @@ def reference(name, checkpoint):
     return EXAMPLES / "problems" / name / "solutions" / f"checkpoint_{checkpoint}"
 
 
-@pytest.mark.parametrize(("name", "checkpoint"), [LAST[0], *in_proof(*sorted(TOTALS.keys() - {LAST[0]}))])
+@pytest.mark.parametrize(("name", "checkpoint"), [LAST[0], *in_long(*sorted(TOTALS.keys() - {LAST[0]}))])
 def test_a_reference_passes_everything(judged, name, checkpoint):
     results = judged(name, checkpoint, reference(name, checkpoint))
     assert results.infrastructure_failure_reason is None
@@ -83,7 +83,7 @@ def test_a_reference_passes_everything(judged, name, checkpoint):
     assert results.warnings == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "checkpoint"), LAST)
 def test_an_empty_submission_passes_no_test(judged, make_submission, name, checkpoint):
     results = judged(name, checkpoint, make_submission({}))
@@ -97,7 +97,7 @@ def test_an_empty_submission_passes_no_test(judged, make_submission, name, check
     ("run", "checkpoint", "passed", "policies"),
     [
         ("drifting", 3, (7, 5, 6, 39), {"all-core-cases"}),
-        *in_proof(
+        *in_long(
             ("steady", 3, (7, 8, 6, 48), {"all-cases", "all-non-error-cases", "all-core-cases"}),
             ("drifting", 2, (5, 5, 5, 27), {"all-core-cases"}),
         ),
@@ -113,7 +113,7 @@ def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passe
     assert every == policies
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission"),
     [

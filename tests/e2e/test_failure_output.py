@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.failures.failure_causes import checkpoint_cause
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.terminal import SLOP_CODE, on_a_terminal
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +85,7 @@ def test_a_terminal_of_80_columns_has_short_lines(drifting):
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        *in_proof((None, "the submission has no main.py")),
+        *in_long((None, "the submission has no main.py")),
         ("import sys\n\ndef broken(:\n", "SyntaxError: invalid syntax in main.py line 3"),
     ],
 )

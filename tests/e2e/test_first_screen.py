@@ -10,14 +10,14 @@ from slop_code.runs.read_results import read_runs
 from tests.e2e.browser import address, grave_faults, scrolls_sideways, visit_report
 from tests.factories import case, result
 from tests.leaderboard_runs import write_twenty_runs
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.reporting.html_runs import store, store_snapshots
 
 pytestmark = pytest.mark.e2e
 
 HOSTILE = "</script><img src=x onerror=window.pwned=1>\x1b[31m\u202e"
 SHOWN_HOSTILE = HOSTILE.replace("\x1b", "\\x1b").replace("\u202e", "\\u202e")
-LOOKS = [(390, "dark"), *in_proof((1400, "light"), (1400, "dark"), (390, "light"))]
+LOOKS = [(390, "dark"), *in_long((1400, "light"), (1400, "dark"), (390, "light"))]
 TARGETS = "main a, main button, main summary, #top a, #top select"
 
 

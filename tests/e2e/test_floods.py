@@ -73,7 +73,7 @@ CHILD = """
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_floods_of_output_are_bounded(make_problem, make_submission, cache, need_bubblewrap, tmp_path):
     """A process of its own evaluates, so that its peak of memory is nobody else's."""
     need_bubblewrap()

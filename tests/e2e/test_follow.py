@@ -140,7 +140,7 @@ def test_no_snapshot_is_judged_before_it_is_complete_and_the_command_ends_with_t
     assert "followed" in (sums.folder / "report.html").read_text()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_snapshot_that_changes_while_it_is_evaluated_is_judged_as_it_is_in_the_end(sums, agent, follow, staying):
     agent.snapshot(1, sums.main("early", first=staying.first))
     evaluator = follow()
@@ -157,7 +157,7 @@ def test_a_snapshot_that_changes_while_it_is_evaluated_is_judged_as_it_is_in_the
     assert result(agent.run, 1).passed["all-cases"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_snapshot_that_changes_after_its_evaluation_is_evaluated_again(sums, agent, follow):
     evaluator = follow()
     agent.snapshot(1, sums.main("first", kind="wrong"))
@@ -171,7 +171,7 @@ def test_a_snapshot_that_changes_after_its_evaluation_is_evaluated_again(sums, a
     assert result(agent.run, 1).provenance.digests.submission != first
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_killed_and_started_again_it_loses_nothing(sums, agent, follow, staying):
     evaluator = follow()
     agent.snapshot(1, sums.main("kept"))
@@ -196,7 +196,7 @@ def test_killed_and_started_again_it_loses_nothing(sums, agent, follow, staying)
     assert [line.passed["all-cases"] for line in lines] == [True, True, True]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_checkpoint_below_the_policy_stops_the_run(sums, agent, follow):
     evaluator = follow("--stop-at", "strict")
     agent.snapshot(1, sums.main("good"))
@@ -218,7 +218,7 @@ def test_a_checkpoint_below_the_policy_stops_the_run(sums, agent, follow):
     assert not (agent.run / "stop.json").exists()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_an_interrupt_while_it_waits_writes_the_summary(sums, agent, follow):
     evaluator = follow()
     agent.snapshot(1, sums.main("good"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import statuses_by_id
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SUBMISSION = """
 import json, os, sys
@@ -103,7 +103,7 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_everything_but_test_code_is_handed_over(sandbox, make_problem, make_submission, evaluate):
     problem = make_problem({"test_checkpoint_1.py": "import helpers\n" + TESTS}, files=FILES)
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox)

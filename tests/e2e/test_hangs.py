@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -169,7 +169,7 @@ CASES = {
 SHORT = ["a test that loops", "a daemon", "a judge that is killed"]
 
 
-@pytest.mark.parametrize("name", [*SHORT, *in_proof(*(name for name in CASES if name not in SHORT))])
+@pytest.mark.parametrize("name", [*SHORT, *in_long(*(name for name in CASES if name not in SHORT))])
 def test_a_hanging_test_is_named_and_its_processes_are_gone(make_problem, make_submission, evaluate, token, name):
     tests, config, statuses, message, reason = CASES[name]
     problem = make_problem(with_token(tests, token), config=config)

@@ -16,7 +16,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.terminal import on_a_terminal
 
 pytestmark = pytest.mark.e2e
@@ -128,7 +128,7 @@ def test_hostile_texts_are_stored_in_the_result(runs_folder):
     assert len(document) < 4 * MIB
 
 
-@pytest.fixture(scope="module", params=[*in_proof(EVALUATED), FORGED], ids=["evaluated", "forged"])
+@pytest.fixture(scope="module", params=[*in_long(EVALUATED), FORGED], ids=["evaluated", "forged"])
 def run(request, runs_folder):
     return runs_folder / request.param
 
@@ -164,7 +164,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("name", ["verify", *in_proof(*(name for name in COMMANDS if name != "verify"))])
+@pytest.mark.parametrize("name", ["verify", *in_long(*(name for name in COMMANDS if name != "verify"))])
 def test_other_commands_on_a_terminal(runs_folder, name):
     problem = ["-p", "problems/hostile"] if name in ("eval-snapshot", "rerun") else []
     shown = on_a_terminal(*COMMANDS[name], *problem, cwd=runs_folder, statuses=(0, 1, 2, 3))

@@ -30,14 +30,14 @@ def without(tmp_path):
     return warm
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_missing_network_is_named(without):
     shown = without("-rmn")
     assert "the package index cannot be reached: check the network" in shown
     assert "disk is full" not in shown
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("size", ["16k", "64k"])
 def test_a_full_disk_is_named_also_without_a_network(without, size):
     shown = without("-rmn", size)

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.browser import grave_faults
 
-pytestmark = [pytest.mark.e2e, pytest.mark.proof]
+pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 SIZE = 50_000_000

@@ -234,7 +234,7 @@ def states(file):
     return [checkpoint["state"] for checkpoint in data_of(file)["runs"][0]["problems"][0]["checkpoints"]]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_page_of_a_real_evaluation_grows_until_its_end(evaluation, staying, visit, picture):
     evaluator, file = evaluation
     assert f"written, and kept current until the end: {file.as_uri()}" in evaluator.said

@@ -11,7 +11,7 @@ import pytest
 
 from slop_code.errors import SubmissionError
 from slop_code.execution.submission import tree_digest
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -129,7 +129,7 @@ def submission(make_submission):
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
 def test_odd_trees_are_judged(make_problem, submission, evaluate, sandbox):
     """All in one, as each is among the attacks; where there are no boxes, what cannot be copied is left out."""
     closed = {unreadable, modes} if os.geteuid() != 0 else set()
@@ -162,7 +162,7 @@ def test_a_tree_that_cannot_be_copied_is_a_verdict(problem, submission, evaluate
     assert (results.setup_failure, results.infrastructure_failure) == (reason, False)
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
 def test_a_tree_that_is_too_deep_is_a_verdict(problem, submission, evaluate, sandbox):
     deep(submission / "odd", 600)
     before = fingerprint(submission)

@@ -14,7 +14,7 @@ import pytest
 from slop_code.evaluation import ProblemConfig
 from tests.e2e.other_engine import CHECKPOINTS, HITCOUNT, REFERENCE, REPOSITORY, SHELL, statuses
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(2400)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 
 CGROUPS = 2 if Path("/sys/fs/cgroup/cgroup.controllers").exists() else 1
 HARD, WATCH = "limits of containers: control groups", "limits of containers: a watch on memory and processes"

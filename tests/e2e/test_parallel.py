@@ -168,7 +168,7 @@ def serial(miniature, evaluate):
     return evaluate(*miniature, 2)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
 def test_a_miniature_with_everything(miniature, serial, evaluate, tmp_path, sandbox):
     problem, submission = miniature
@@ -203,7 +203,7 @@ def alone(evaluate):
     return run
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission", "by"),
     [

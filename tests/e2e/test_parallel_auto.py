@@ -27,7 +27,7 @@ from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.result_files.evidence_files import ROSTER
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.usage.test_durations import load_durations
-from slop_code.execution import processors as places
+from slop_code.execution import processors
 from slop_code.execution.environment import load_environment
 from slop_code.execution.processors import available_cpus, processor_places
 from slop_code.runs.job_records import Submission
@@ -87,7 +87,7 @@ pytestmark = [pytest.mark.e2e, several]
 @pytest.fixture(autouse=True)
 def own_places(monkeypatch, tmp_path_factory):
     """Other sessions of tests may share the cache, and take its places."""
-    monkeypatch.setattr(places, "PLACES", str(tmp_path_factory.mktemp("places")))
+    monkeypatch.setattr(processors, "PLACES", str(tmp_path_factory.mktemp("places")))
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_the_check_writes_the_proof_that_an_evaluation_needs(auto, evaluate, cac
     assert NO_PROOF not in pairs(results)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tests", "rule"),
     [(ALL_TOGETHER, "parallel-dependent-test"), (ON_EACH_OTHER, "order-dependent-test")],

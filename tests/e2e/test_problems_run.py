@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from tests.conftest import SANDBOXES
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 PATIENCE_S = 600
@@ -138,7 +138,7 @@ def environment(tmp_path, need_docker):
     ("sandbox", "terminal"),
     [
         ("bubblewrap", True),
-        *in_proof(("bubblewrap", False), ("none", True), ("none", False), ("docker", True), ("docker", False)),
+        *in_long(("bubblewrap", False), ("none", True), ("none", False), ("docker", True), ("docker", False)),
     ],
 )
 def test_the_debugger_reads_the_terminal(problem, loop, environment, sandbox, terminal):
@@ -152,7 +152,7 @@ def test_the_debugger_reads_the_terminal(problem, loop, environment, sandbox, te
     assert "1 of 1 chosen tests passed" in rest
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_debugger_where_a_test_fails(problem, loop):
     """Time goes by in it: the limit of a test is for tests."""
     config = yaml.safe_load((problem / "config.yaml").read_text())
@@ -167,7 +167,7 @@ def test_debugger_where_a_test_fails(problem, loop):
     assert (status, "the debugger was left before the end of the tests" in rest) == (1, True)
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_the_debugger_ends_with_its_input(problem, loop, environment, sandbox):
     """Nobody waits for more of it."""
     running = loop(problem, "-k", "test_stops", "--pdb", "-e", environment(sandbox))
@@ -199,7 +199,7 @@ def test_a_changed_file_runs_the_tests_again(problem, loop):
     assert (status, "interrupted" in rest) == (130, True)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
     """Live, with each failure once, and nothing of it is a command for the terminal."""
     (problem / "tests/test_checkpoint_1.py").write_text(TESTS.partition("def test_stops")[0] + "    assert not text\n")
@@ -259,7 +259,7 @@ def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblew
         ("not a test", "Wrong expression passed to '-k': not a test: "),
     ],
 )
-@pytest.mark.parametrize("command", ["problems run", *in_proof("eval-snapshot")])
+@pytest.mark.parametrize("command", ["problems run", *in_long("eval-snapshot")])
 def test_a_selection_of_no_test_is_wrong_use(problem, cache, need_bubblewrap, tmp_path, command, expression, message):
     words = [str(problem), "-c", "1"]
     if command == "eval-snapshot":

@@ -13,7 +13,7 @@ import pytest
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.progress_events import ProgressKind
 from tests.e2e.conftest import PROBLEMS, SLOP_CODE, Evaluator
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SUMS = PROBLEMS / "sums"
 CLEAR = "\r\x1b[K"
@@ -72,7 +72,7 @@ def test_a_terminal_shows_a_bar_that_vanishes(shown, submission, staying, tmp_pa
     assert "PASSED (all-cases): 2 of 2 tests passed" in (tmp_path / "out").read_text()
 
 
-@pytest.mark.proof  # waits until the first line is due
+@pytest.mark.long  # waits until the first line is due
 def test_a_pipe_gets_a_line_from_time_to_time(shown, submission, staying, tmp_path):
     evaluator = shown(*eval_snapshot(submission), "--json", terminal=False)
     evaluator.until("· 1/2 tests, 1 passed, 0 failed, ")
@@ -133,7 +133,7 @@ def observed(evaluate):
     return run
 
 
-@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["none", "bubblewrap", *in_long("docker")])
 def test_the_last_counts_are_those_of_the_result(observed, make_submission, sums, sandbox):
     problem = ProblemConfig.from_yaml(SUMS)
     counts, results = observed(problem, make_submission({"main.py": sums.main(sandbox, "wrong")}), 3, sandbox=sandbox)
@@ -159,7 +159,7 @@ with open(path, "ab", buffering=0) as stream:
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_submission_that_floods_the_stream_changes_no_result(observed, evaluate, make_submission, sums):
     """Without a sandbox it can write there; what the reports say counts."""
     problem = ProblemConfig.from_yaml(SUMS)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from slop_code.evaluation import PytestRunner
-from tests.marks import in_proof
+from tests.marks import in_long
 
 TESTS = """
     import os
@@ -90,7 +90,7 @@ def problem(make_problem):
     return found
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
 def test_a_problem_without_a_conftest_is_judged(problem, make_submission, evaluate, sandbox):
     results = evaluate(problem, make_submission(SUBMISSION), sandbox=sandbox)
     assert results.infrastructure_failure_reason is None

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from slop_code.runs.executors import Executor
     from slop_code.runs.job_records import JobResult
 
-pytestmark = [pytest.mark.proof, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]
 
 DRIVER, OTHER, THIRD = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 PATIENCE_S = 600

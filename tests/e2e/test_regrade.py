@@ -141,7 +141,7 @@ def test_changed_groups_are_graded_from_the_evidence_with_a_cache_in_which_nothi
     assert [(folder / "tools").exists() for folder in (cache.root, nowhere.root)] == [True, False]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_failure_leaves_the_earlier_result_in_its_place(sums, fresh_cache, slop, problems):
     cache, run = fresh_cache("cache"), sums.run("run")
     slop(cache, "eval", run)
@@ -153,7 +153,7 @@ def test_a_failure_leaves_the_earlier_result_in_its_place(sums, fresh_cache, slo
     assert CorrectnessResults.load(run / "sums/checkpoint_1/evaluation.json") == before
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_regrade_that_was_killed_loses_nothing_and_is_completed(sums, fresh_cache, slop, problems, staying):
     """The new tests make one submission stay, so that the regrade is killed between two checkpoints."""
     cache = fresh_cache("cache")

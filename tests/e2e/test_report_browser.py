@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from benchmarks.big_run import write_big_run
 from tests.e2e.browser import address, grave_faults, scrolls_sideways
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -143,7 +143,7 @@ def test_the_overview_counts_tests_of_each_checkpoint(report, visit, picture):
     picture(page, "overview", whole=True)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_an_infrastructure_failure_is_coloured_as_neither(report, visit):
     page = visit(report, OPEN)
     show_figures(page)
@@ -177,7 +177,7 @@ def test_regressions_are_one_click_away(report, visit, history, picture):
     expect_rows(page, broken)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_timeline_shows_the_change_at_each_checkpoint(report, visit, history, picture):
     page = visit(report, LARDER)
     expect_rows(page, not_always_passed(history))
@@ -253,7 +253,7 @@ def test_the_dialog_shows_message_calls_and_output(runs_folder, report, visit, h
     picture(page, "detail")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_tests_history_leads_to_the_others(report, visit, history):
     name = sorted(broken_at_3(history))[0]
     page = visit(report, LARDER)
@@ -265,7 +265,7 @@ def test_a_tests_history_leads_to_the_others(report, visit, history):
     expect(dialog.get_by_text("It passed: no texts were stored.")).to_be_visible()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_policy_recolours_without_a_reload(report, visit, picture):
     page = visit(report, OPEN)
     page.evaluate("window.kept = 1")
@@ -299,14 +299,14 @@ def is_dark_after_reload(page):
     return is_dark(page)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_dark_by_the_system(report, visit):
     assert not is_dark(visit(report))
     page = visit(report, color_scheme="dark")
     assert is_dark(page)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_dark_by_the_switch(report, visit):
     page = visit(report, OPEN)
     page.get_by_label("Theme").select_option("dark")
@@ -330,7 +330,7 @@ def show(page, view):
         page.evaluate("window.scrollTo(0, 0)")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_narrow_screen_never_scrolls_sideways(report, visit, picture, view):
     page = visit(report, VIEWS[view], width=360, height=740)
@@ -339,8 +339,8 @@ def test_a_narrow_screen_never_scrolls_sideways(report, visit, picture, view):
     assert not scrolls_sideways(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", *in_proof("dark")])
-@pytest.mark.parametrize("view", ["timeline", *in_proof(*(view for view in VIEWS if view != "timeline"))])
+@pytest.mark.parametrize("scheme", ["light", *in_long("dark")])
+@pytest.mark.parametrize("view", ["timeline", *in_long(*(view for view in VIEWS if view != "timeline"))])
 def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     page = visit(report, VIEWS[view], color_scheme=scheme, reduced_motion="reduce")
     show(page, view)
@@ -348,7 +348,7 @@ def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     assert grave_faults(page) == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_charts_have_labels_and_tables(report, visit):
     page = visit(report, VIEWS["charts"])
     charts = page.get_by_role("img")
@@ -377,7 +377,7 @@ def in_grid(page):
     return page.evaluate("!!document.activeElement.closest('[role=grid] tbody')")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_every_view_is_reached_by_keyboard(report, visit, history):
     page = visit(report, OPEN)
     page.get_by_text(HEADLINE).wait_for()
@@ -413,7 +413,7 @@ def test_every_view_is_reached_by_keyboard(report, visit, history):
     tab_until(page, lambda: not in_grid(page), limit=2)  # the grid is one stop
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_links_show_the_same(report, visit, history):
     name = sorted(broken_at_3(history))[0]
     page = visit(report, OPEN)
@@ -441,7 +441,7 @@ def test_links_show_the_same(report, visit, history):
     page.get_by_role("dialog").wait_for()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fragment", ["#view=timeline&run=nobody&problem=none&test=x&checkpoint=y", "#%%%", "#view=x&group=9"]
 )
@@ -450,7 +450,7 @@ def test_a_link_to_something_missing_shows_a_view(report, visit, fragment):
     expect(page.get_by_role("heading", level=2).first).to_be_visible()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_large_run_is_shown_and_filtered(tmp_path, visit, picture):
     run = write_big_run(tmp_path / "large", problems=1, checkpoints=100)
     slop_code("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)

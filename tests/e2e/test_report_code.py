@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.browser import grave_faults, scrolls_sideways, visit_report
 from tests.factories import case
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots
 
 pytestmark = pytest.mark.e2e
@@ -47,7 +47,7 @@ NUMBERS = (
 INNER_SCROLL = "box => [box.scrollWidth - box.clientWidth, box.scrollHeight - box.clientHeight]"
 
 
-@pytest.mark.parametrize("width", [1400, *in_proof(390)])
+@pytest.mark.parametrize("width", [1400, *in_long(390)])
 def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
     page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE, width=width)
     dialog = open_test(page, "a", "checkpoint_2")
@@ -138,7 +138,7 @@ def test_what_is_missing_of_a_diff_is_said(opened):
     expect(dialog.locator(".code-diff summary")).to_have_count(100)
 
 
-@pytest.mark.parametrize("width", [390, *in_proof(1400)])
+@pytest.mark.parametrize("width", [390, *in_long(1400)])
 def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
     large = {**THIRD, "huge.txt": "x" * (2 << 20)}
     tests = [case("a")]
@@ -177,7 +177,7 @@ def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
     picture(page, f"trends-{width}", whole=True)
 
 
-@pytest.mark.parametrize("width", [1400, *in_proof(390)])
+@pytest.mark.parametrize("width", [1400, *in_long(390)])
 def test_quality_over_checkpoints_is_shown_with_its_gaps(opened, tmp_path, picture, width):
     for number in (1, 3):
         folder = tmp_path / f"run/words/checkpoint_{number}"

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.browser import address, grave_faults, scrolls_sideways, visit_report
 from tests.factories import case
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.reporting.html_runs import store, store_snapshots
 
 pytestmark = pytest.mark.e2e
@@ -31,7 +31,7 @@ E       stderr:
 E       warned about {found}
 
 test_x.py:3: Failed"""
-SIZES = [(1400, "light"), *in_proof((1400, "dark"), (390, "light"), (390, "dark"))]
+SIZES = [(1400, "light"), *in_long((1400, "dark"), (390, "light"), (390, "dark"))]
 
 
 def failed(name, expected="Leek", found="leek", **fields):
@@ -147,7 +147,7 @@ def test_a_name_opens_the_checkpoint_that_the_reader_looks_at(opened):
         expect(page).not_to_have_url(re.compile("test="))
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_cell_opens_its_checkpoint_and_an_empty_one_the_failure(opened):
     page = opened(TIMELINE)
     row = page.get_by_role("grid").locator("tr", has=page.get_by_title("test_checkpoint_2.py::new"))
@@ -314,7 +314,7 @@ def test_the_column_has_the_group_of_the_filter(opened):
     expect(page.get_by_role("columnheader", name="Reason at checkpoint_2")).to_be_visible()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_arrows_scroll_a_text_that_has_the_focus(opened):
     page = opened(TIMELINE)
     dialog = open_row(page, "a")
@@ -326,7 +326,7 @@ def test_arrows_scroll_a_text_that_has_the_focus(opened):
     expect(position(dialog)).to_have_text("2 of 4")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_failure_is_reached_and_left_by_the_keyboard_alone(opened):
     page = opened(TIMELINE)
     page.get_by_label("Name").focus()
@@ -351,7 +351,7 @@ SMALL_TARGETS = """all => all.filter((e) => e.checkVisibility()).map((e) => [e.o
 TARGETS = "main :is(button, select, input, .grid a, tbody th, tbody td.cell), dialog :is(button, .history a, summary)"
 
 
-@pytest.mark.parametrize("scheme", ["light", *in_proof("dark")])
+@pytest.mark.parametrize("scheme", ["light", *in_long("dark")])
 def test_a_phone_shows_groups_and_reasons(opened, picture, scheme):
     page = opened(TIMELINE, width=390, height=800, color_scheme=scheme)
     under = rows(page).first.locator(".under")
@@ -380,7 +380,7 @@ def test_the_cause_of_a_whole_checkpoint_is_shown_with_each_test(opened):
     expect(open_row(page, "a").get_by_text(f"The whole checkpoint: {VISIBLE}")).to_be_visible()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_checkpoints_whose_names_have_no_numbers_are_counted(opened):
     page = opened(TIMELINE)
     for number, name in enumerate(["first", "checkpoint_9", VISIBLE]):

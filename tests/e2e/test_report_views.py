@@ -64,7 +64,7 @@ def test_regrades_are_named_with_their_tests(written, tmp_path):
     expect(page.get_by_role("row").get_by_role("listitem")).to_have_text([text])
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_new_test_that_fails_did_not_break(written):
     page = written({"words": BREAKS})
     assert page.locator(".checkpoint h3").all_inner_texts() == [
@@ -80,7 +80,7 @@ def test_a_new_test_that_fails_did_not_break(written):
     assert names(page) == ["test_checkpoint_2.py::b"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_of_several_problems_the_headline_counts_them(written):
     page = written({"larder": [[case("a")]], "words": BREAKS})
     (headline,) = page.locator(".headline p").all_inner_texts()
@@ -166,7 +166,7 @@ def test_the_failed_comparison_comes_first(written, picture):
     expect(dialog.get_by_role("region", name="Output of pytest")).to_have_text("no")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_tests_are_filtered_by_status(written):
     first = [case("p"), case("f", "failed"), case("e", "error"), case("s", "skipped")]
     second = [case("p", "failed"), case("f"), case("e", "error"), case("s", "skipped"), later(2, "n")]
@@ -198,7 +198,7 @@ def test_tests_are_filtered_by_status(written):
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_cannot_have_been_there_is_absent(written):
     problems = {"words": [[case("a")], "killed", [case("a"), later(2, "b"), later(3, "c", "failed")]]}
     page = written(problems, TIMELINE)
@@ -213,7 +213,7 @@ def test_a_test_that_cannot_have_been_there_is_absent(written):
     assert {re.sub(r"\s+", " ", text).strip() for text in legend} >= {"+× new, failed", "+ new, passed"}
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_phone_shows_the_reason_of_a_checkpoint_without_a_verdict(written, picture):
     other = later(2, "test_json")
     problems = {"words": [[case("test_json"), case("test_other")], "the box could not be started", [other]]}
@@ -234,7 +234,7 @@ def focused(page):
     return page.evaluate("document.activeElement.innerText")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_keyboard_is_never_lost(written):
     page = written({"larder": [[case("a")]], "words": BREAKS})
     whole = page.title()
@@ -259,21 +259,21 @@ def test_the_keyboard_is_never_lost(written):
     assert (focused(page), page.title()) == ("run", whole)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_tab_that_is_shown_is_seen_in_forced_colours(written):
     page = written({"words": BREAKS}, forced_colors="active")
     lines = page.locator("#views a").evaluate_all("all => all.map((e) => getComputedStyle(e).borderBottomColor)")
     assert lines[0] not in lines[1:]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_only_a_whole_share_is_100_percent(written):
     many = [case(f"{number}", "passed" if number else "failed") for number in range(2001)]
     page = written({"words": [[case("a")], [case("a")], many]}, "#view=charts")
     assert "Core from 100% to 99.9%" in page.get_by_role("img").first.get_attribute("aria-label")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_tests_whose_names_look_alike(written):
     tests = [case(name, "failed", failure_message=f"of {number}") for number, name in enumerate(["a\nb", r"a\nb"])]
     page = written({"words": [tests]}, TIMELINE)

@@ -13,7 +13,7 @@ import yaml
 
 from slop_code.evaluation import CorrectnessResults
 from tests.e2e.conftest import PATIENCE_S, SLOP_CODE, Evaluator
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -105,7 +105,7 @@ def test_an_unchanged_submission_has_the_same_statuses(again):
     assert files(again) == before
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_another_submission_environment_and_file_for_the_result(again):
     (again / MAIN).write_text("print('LOUD')\n")
     (again / "other.yaml").write_text(yaml.safe_dump({"type": "local", "name": "test", "limits": {"processes": 50}}))
@@ -120,7 +120,7 @@ def test_another_submission_environment_and_file_for_the_result(again):
     assert (again / "out/.scbench/stream.jsonl").is_file()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_what_changed_by_itself_is_flaky(again):
     path = again / "run/words/checkpoint_1/evaluation.json"
     results = CorrectnessResults.load(path)
@@ -133,7 +133,7 @@ def test_what_changed_by_itself_is_flaky(again):
     assert done.stdout.splitlines()[-1] == last
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_one_test_runs_alone(again):
     done = rerun(again, ODD)
     assert done.returncode == 0
@@ -144,7 +144,7 @@ def test_one_test_runs_alone(again):
     assert done.stdout.splitlines()[-1] == "THE SAME: statuses and verdicts"
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker", "none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
 def test_what_it_prints_is_shown_while_it_runs(again, started, staying, environment_spec, need_docker, sandbox):
     if sandbox == "docker":
         need_docker()
@@ -160,7 +160,7 @@ def test_what_it_prints_is_shown_while_it_runs(again, started, staying, environm
     assert f"{ODD}: passed before, passed now" in evaluator.said.splitlines()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("arguments", [["-o", "out"], [ODD]], ids=["whole", "one test"])
 def test_nothing_stored_changes_when_it_is_interrupted(again, started, staying, arguments):
     (again / MAIN).write_text(f"import sys\n{staying.first}{SAYS}")
@@ -173,7 +173,7 @@ def test_nothing_stored_changes_when_it_is_interrupted(again, started, staying, 
     assert staying.alive() == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_what_a_test_prints_is_no_control_sequence(again):
     done = rerun(again, "2J")
     assert done.returncode == 0
@@ -181,7 +181,7 @@ def test_what_a_test_prints_is_no_control_sequence(again):
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_one_test_that_changed(again):
     (again / MAIN).write_text("print('LOUD')\n")
     done = rerun(again, "test_loud", "--json")
@@ -193,7 +193,7 @@ def test_one_test_that_changed(again):
     assert not any(document["results"]["passed"].values())  # one test is no verdict
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_is_gone(again):
     tests = again / "problems/words/tests/test_checkpoint_1.py"
     tests.write_text(tests.read_text().replace("test_loud", "test_louder"))
@@ -234,7 +234,7 @@ def alike(done):
     return (done.returncode, last) == (0, ["THE SAME: statuses and verdicts"]) or done.stdout + done.stderr
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_result_of_a_run_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     result = again / "run/words/checkpoint_1"
@@ -246,7 +246,7 @@ def test_a_result_of_a_run_is_enough(again, elsewhere):
     assert alike(slop_code(elsewhere, "rerun", "../copy/run/words/checkpoint_1/evaluation.json", "test_loud")) is True
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_result_of_one_snapshot_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     words = ["-p", "problems/words", "-c", "1", "-e", "mine.yaml", "-o", "out"]

@@ -113,7 +113,7 @@ class TestTwoEvaluators:
         assert staying.alive() == []
         assert left_over(cache, first.pid) == []
 
-    @pytest.mark.proof
+    @pytest.mark.long
     def test_evaluators_of_the_same_snapshots_share_results(self, sums, fresh_cache, start):
         """What one evaluates, the other waits for and takes."""
         cache = fresh_cache("cache")
@@ -139,7 +139,7 @@ class TestTheStore:
         status, said = evaluated(cache, second, "--overwrite")
         assert (status, sorted(outcomes(said))) == (0, [(one, False) for one in sums.checkpoints])
 
-    @pytest.mark.proof
+    @pytest.mark.long
     def test_damaged_entries_are_dropped(self, sums, fresh_cache, evaluated):
         cache = fresh_cache("cache")
         first, second = sums.run("first", salt="a"), sums.run("second", salt="a")
@@ -203,7 +203,7 @@ class TestTriedAgain:
         assert "HTTP Error 500" in failed.reason
         assert sorted(line.attempts for line in read_lines(folder / "checkpoint_results.jsonl")) == [1, 1, 2]
 
-    @pytest.mark.proof
+    @pytest.mark.long
     def test_retries_are_limited(self, folder, fresh_cache, evaluated, flaky):
         flaky.broken = asked = 1000
         cache = fresh_cache("cache")

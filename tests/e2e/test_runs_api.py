@@ -129,7 +129,7 @@ def test_ended_in_the_middle(boxes, four, staying, submission, how):
     assert staying.alive() == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_example_of_a_training_loop(boxes):
     example = Path(__file__).parents[2] / "examples/score_many.py"
     argv = [sys.executable, example, "--count", "6", "--workers", "2"]

@@ -33,7 +33,7 @@ def privately(start, tmp_path):
     return run
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_run_goes_on_after_its_full_disk_has_room_again(sums, fresh_cache, privately, tmp_path):
     """Nine submissions on a disk that has no room for all of their results, and then has."""
     runs = [sums.run(f"disk/{number}") for number in range(3)]
@@ -77,7 +77,7 @@ def test_a_run_goes_on_after_its_full_disk_has_room_again(sums, fresh_cache, pri
     assert "(cached)" in again
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("part", "status", "words"),
     [("sessions", 3, "No space left on device"), ("results", 0, "9 passed")],

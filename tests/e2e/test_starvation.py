@@ -145,7 +145,7 @@ def test_a_time_limit_that_struck_a_starved_submission_is_not_believed(starved, 
     assert findings(tmp_path) != []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
     load = hogs(4)
     load.pin()
@@ -188,7 +188,7 @@ def test_a_job_that_was_starved_keeps_what_its_tests_said_then(job, tmp_path):
     assert findings(tmp_path / "alone") == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_starved_job_has_no_verdict_and_leaves_its_evidence(job, hogs, tmp_path):
     load = hogs(4)
     load.pin()

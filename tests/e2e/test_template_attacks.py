@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.process_checks import groups_of, sessions_held
 
 pytestmark = pytest.mark.e2e
@@ -216,7 +216,7 @@ def test_a_submission_sees_the_same_in_boxes_of_every_kind_of_judge(judge, cold,
 QUICK = ["kill everything", "poisoned files", "namespaces"]
 
 
-@pytest.mark.parametrize("name", [*QUICK, *in_proof(*(name for name in ATTACKS if name not in ("honest", *QUICK)))])
+@pytest.mark.parametrize("name", [*QUICK, *in_long(*(name for name in ATTACKS if name not in ("honest", *QUICK)))])
 def test_the_submission_after_an_attack_finds_what_the_first_one_found(judge, cold, pool, name):
     attacked = judge(name, pool)
     assert attacked.isolation["judge"] == "collected"
@@ -226,7 +226,7 @@ def test_the_submission_after_an_attack_finds_what_the_first_one_found(judge, co
     assert summary(after) == cold
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_attacks_and_honest_submissions_side_by_side_leave_each_other_alone(judge, cold, pool, cache):
     names = [name for attack in ATTACKS for name in (attack, "honest")] * 4
     before = counts(cache)
@@ -267,7 +267,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_a_submission_never_gets_the_file_that_keeps_the_output_of_tests(
     sandbox, make_problem, make_submission, evaluate
 ):

@@ -12,7 +12,7 @@ from slop_code.errors import SlopCodeError
 from slop_code.evaluation import PytestRunner
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.templates import TemplatePool
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.process_checks import ends, groups_of, sessions_held
 
 pytestmark = pytest.mark.e2e
@@ -157,7 +157,7 @@ REASONS = {
 }
 
 
-@pytest.mark.parametrize("victim", ["template", *in_proof("supervisor", "judge", "boxes")])
+@pytest.mark.parametrize("victim", ["template", *in_long("supervisor", "judge", "boxes")])
 def test_a_killed_process_is_a_reason_and_the_next_evaluation_works(world, victim):
     evaluation = world.start_waiting()
     os.kill(family(world.template)[victim], signal.SIGKILL)
@@ -167,7 +167,7 @@ def test_a_killed_process_is_a_reason_and_the_next_evaluation_works(world, victi
     assert world.left() == [set(), [], []]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_template_that_is_killed_while_nobody_uses_it_is_replaced(world):
     process = world.template._process.pid
     os.kill(process, signal.SIGKILL)
@@ -187,7 +187,7 @@ def test_a_cancelled_evaluation_leaves_nothing_and_its_template_serves_on(world)
     assert world.left() == [set(), [], []]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(world):
     evaluation = world.start_waiting()
     world.pool.close()
@@ -197,7 +197,7 @@ def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(world):
     assert world.left() == [set(), [], []]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_template_that_is_stopped_is_ended_and_replaced(world):
     process = template_process(world.template)
     os.kill(process, signal.SIGSTOP)

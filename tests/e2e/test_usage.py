@@ -12,9 +12,9 @@ import pytest
 from slop_code.execution.bubblewrap import bubblewrap_sandbox
 from slop_code.execution.bubblewrap.cgroups import can_limit_cpus, control_groups
 from tests.c_compiler import compile_c
-from tests.marks import in_proof
+from tests.marks import in_long
 
-SANDBOXES = pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("docker")])
+SANDBOXES = pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 
 TESTS = """
 import subprocess

@@ -9,7 +9,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation import ProblemConfig
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -94,7 +94,7 @@ def findings(folder, results, problem):
     return found.findings
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "checkpoint", "submission"),
     [
@@ -145,7 +145,7 @@ def paired(make_problem):
     [
         ("alone", ["-k", "words"]),
         ("paired", ["-k", "words"]),
-        *in_proof(
+        *in_long(
             ("alone", []),
             ("alone", ["-k", "nothing_at_all"]),
             ("alone", ["-x"]),
@@ -183,7 +183,7 @@ ENDS = {
 
 @pytest.mark.parametrize(
     ("name", "pairs"),
-    [("killed", 2), ("changes", 1), *in_proof(*((name, 1) for name in ENDS if name != "changes"), ("refuses", 2))],
+    [("killed", 2), ("changes", 1), *in_long(*((name, 1) for name in ENDS if name != "changes"), ("refuses", 2))],
 )
 def test_what_came_to_no_verdict(make_problem, submission, evaluate, tmp_path, name, pairs):
     tests = {

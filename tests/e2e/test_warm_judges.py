@@ -11,7 +11,7 @@ from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
 from tests.e2e.test_hangs import left_alive
 from tests.factories import statuses_by_id
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -188,7 +188,7 @@ UPPER = """
 
 
 @pytest.mark.parametrize(
-    ("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), *in_proof(("none", ["cold", "imported"]))]
+    ("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), *in_long(("none", ["cold", "imported"]))]
 )
 def test_judges_of_every_kind_give_the_same_results(
     cache, need, environment_spec, make_problem, make_submission, sandbox, kinds

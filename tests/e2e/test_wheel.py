@@ -34,7 +34,7 @@ EXAMPLE = ROOT / "examples/problems/larder"
 ROLLCALL = EXAMPLE.with_name("rollcall")
 UV = Path(sys.executable).with_name("uv")
 
-pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 
 def build(source: Path, folder: Path) -> Path:

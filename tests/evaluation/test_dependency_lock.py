@@ -62,7 +62,7 @@ def test_evaluations_use_the_lock(problem, evaluate, make_submission):
     assert warning.startswith("test_dependencies (six<1.17) were resolved on 2")
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_forked_judges_use_the_lock_of_their_own_problem(problem, evaluate, make_submission, need_bubblewrap):
     need_bubblewrap()
     submission = make_submission({"main.py": ""})

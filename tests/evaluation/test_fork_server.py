@@ -12,7 +12,7 @@ import pytest
 
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.helper import helper_path
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.process_checks import ends
 from tests.template_client import JudgeFolder, StartedEvaluation
 
@@ -83,7 +83,7 @@ def test_a_judge_never_goes_on_from_a_template_of_other_tests(folder):
     assert not (folder.reports / "stream.jsonl").exists()
 
 
-@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
+@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
 def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, kind):
     with getattr(waiting, kind)() as template:
         evaluation, pids = started(waiting, template)
@@ -102,7 +102,7 @@ def test_a_judge_that_stops_its_process_group_ends_with_the_lifeline(waiting):
         assert all(ends(pid, END_S) for pid in pids)
 
 
-@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
+@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
 def test_judges_die_with_their_template(waiting, kind):
     with getattr(waiting, kind)() as template:
         evaluation, pids = started(waiting, template)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.evaluation.import_cases import LEFT, REFUSED, SAFE
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.plugin_packages import install_package
 from tests.template_client import JudgeFolder
 
@@ -20,7 +20,7 @@ def safe(tmp_path_factory):
     return folder, folder.cold()
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_imported_and_cold_judges_leave_the_same_evidence(safe):
     folder, cold = safe
     with folder.imported() as template:
@@ -70,7 +70,7 @@ def test_state_that_a_fork_would_lose_or_share_is_refused(tmp_path):
     assert [part for part in LEFT if not any(part in line for line in reasons)] == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
@@ -119,7 +119,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("case", ["kill", *in_proof(*(case for case in ENDS if case != "kill"))])
+@pytest.mark.parametrize("case", ["kill", *in_long(*(case for case in ENDS if case != "kill"))])
 def test_every_kind_of_judge_ends_in_the_same_way(tmp_path, case):
     files = {"test_a.py": f"def test_first(): pass\n{ENDS[case]}\ndef test_last(): pass\n"}
     if case == "hook":
@@ -198,7 +198,7 @@ FRESH = """
 """
 
 
-@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
+@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
 def test_two_judges_of_one_template_share_nothing(tmp_path, kind):
     folder = JudgeFolder(tmp_path, {"test_fresh.py": FRESH})
     with getattr(folder, kind)() as template:
@@ -232,7 +232,7 @@ def test_a_judge_that_died_leaves_no_output_to_the_next_one(tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"only": ["test_b.py::test_2"]}, *in_proof({"quarantined": ["test_a.py::test_1"]}, {"seed": 5})],
+    [{"only": ["test_b.py::test_2"]}, *in_long({"quarantined": ["test_a.py::test_1"]}, {"seed": 5})],
 )
 def test_the_tests_of_a_request_are_chosen_in_the_judge(tmp_path, changes):
     files = {f"test_{name}.py": "def test_1(): pass\ndef test_2(): assert 0\ndef test_3(): pass\n" for name in "ab"}
@@ -250,7 +250,7 @@ CLOCKS = """
 """
 
 
-@pytest.mark.parametrize("kind", ["collected", *in_proof("imported")])
+@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
 def test_start_times_are_those_of_the_judge(tmp_path, kind):
     folder = JudgeFolder(tmp_path, {"test_clock.py": CLOCKS})
     with getattr(folder, kind)() as template:

@@ -97,7 +97,7 @@ class Judge:
             environment[plugin.VARIABLE] = str(out / "settings.json")
         command = [
             *(sys.executable, "-m", "pytest", "-p", "slop_code_judge", "-p", "no:cacheprovider"),
-            *("-p", "no:hypothesispytest"),  # the tests' environment has none; it takes a third of the time
+            *("-p", "no:hypothesispytest"),  # the environment of the test tools has none; it takes a third of the time
             *("-c", os.devnull, f"--rootdir={rootdir or self.tests}", f"--confcutdir={self.tests}"),
             *("-vv", "--timeout=60", f"--ctrf={out / 'ctrf-report.json'}"),
             *("--json-report", f"--json-report-file={out / 'pytest-report.json'}", *args, str(self.tests)),
@@ -614,7 +614,7 @@ def test_what_a_failed_test_ran_and_printed(judge):
     assert (graded["test_passes"].calls, graded["test_passes"].output) == ([], None)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_thousands_of_tests_and_texts_that_grow_when_they_are_written(judge):
     judge.test(
         """

@@ -21,7 +21,7 @@ def compare(folder, imported, seed):
         return template.answer
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("first", range(0, 40, SEEDS_OF_A_CASE))
 def test_judges_of_every_kind_leave_the_same_evidence_of_odd_problems(tmp_path, first):
     folder = JudgeFolder(tmp_path, {})

@@ -84,7 +84,7 @@ def test_a_misspelt_problem_names_the_near_one(here, given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("./problems", "problems: a folder of problems; give one of them: there is words"),
+        ("./problems", "problems: a folder of problems; give one of them: words"),
         ("problems/words/config.yaml", "problems/words/config.yaml: a file; give the folder of the problem"),
     ],
 )

@@ -302,7 +302,7 @@ def test_an_archive_is_the_same_submission_as_its_folder(given, own_cache, mode,
     with path.open("rb") as file:
         sources = [archive, path, str(path), file, io.BytesIO(archive), OneByteAtATime(), tmp_path / f"link{suffix}"]
         for source in sources:
-            with submission_folder(check_source("submission", source), own_cache) as folder:
+            with submission_folder(check_source(source), own_cache) as folder:
                 assert tree_digest(folder) == tree_digest(given)
                 assert folder.is_relative_to(own_cache.root / "sessions")
             assert not folder.exists()
@@ -339,7 +339,7 @@ def test_no_bit_of_a_mode_gives_rights_of_another_user(own_cache):
 @pytest.mark.parametrize("name", ["folder", "folder.tar"])
 def test_a_folder_is_evaluated_where_it_is(name, own_cache, tmp_path):
     (tmp_path / name).mkdir()
-    with submission_folder(check_source("submission", str(tmp_path / name)), own_cache) as folder:
+    with submission_folder(check_source(str(tmp_path / name)), own_cache) as folder:
         assert folder == tmp_path / name
     assert folder.is_dir()
 
@@ -383,7 +383,7 @@ def test_a_file_that_cannot_be_read_is_an_infrastructure_failure(own_cache):
 @pytest.mark.parametrize("source", [None, 5, 5.0, ["a"], ("a", "b"), {"a"}, bytearray(b"x"), object(), "a\0", "\ud800"])
 def test_anything_else_is_a_wrong_argument(source):
     with pytest.raises(UsageError, match=r"^submission: expected a folder, a tar archive"):
-        check_source("submission", source)
+        check_source(source)
 
 
 class Endless:

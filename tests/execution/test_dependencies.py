@@ -14,7 +14,7 @@ from slop_code.execution.installation.setup import python_steps
 from slop_code.execution.process import run
 from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
-from tests.marks import in_proof
+from tests.marks import in_long
 
 WHEEL = "sha256:8abb2f1d86890a2dfb989f9a77cfcfd3e47c2a354b01111771326f8aa26e0254"
 SDIST = "sha256:1e61c37477a1626458e36f7b1d82aa5c9b094fa4802892072e49de9c44c4c926"
@@ -362,7 +362,7 @@ def test_metadata_of_a_script_that_does_not_count_is_a_warning(make_submission, 
     [
         ("uv", "bubblewrap"),
         ("poetry.lock", "docker"),
-        *in_proof(("poetry.lock", "bubblewrap"), ("uv", "docker"), ("stale uv.lock", "docker")),
+        *in_long(("poetry.lock", "bubblewrap"), ("uv", "docker"), ("stale uv.lock", "docker")),
     ],
 )
 def test_locks_are_installed_in_boxes(evaluate, make_problem, make_submission, manager, sandbox):

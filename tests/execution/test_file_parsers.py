@@ -11,7 +11,7 @@ from slop_code.execution.dependencies.file_parsers import (
     install_requires,
     parse_toml,
 )
-from tests.marks import in_proof
+from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 VERSIONS = [f"six=={number}.0" for number in range(1 + int(MAX_STEPS**0.5))]
@@ -40,7 +40,7 @@ def test_toml(text, parsed):
     assert parse_toml(text) == parsed
 
 
-@pytest.mark.parametrize("text", [SLOW_TOML, *in_proof(SLOW_QUOTED)], ids=["keys", "quoted keys"])
+@pytest.mark.parametrize("text", [SLOW_TOML, *in_long(SLOW_QUOTED)], ids=["keys", "quoted keys"])
 def test_toml_that_takes_long_is_given_up(text):
     assert parse_toml(text) is None
 
@@ -63,7 +63,7 @@ def test_install_requires(text, parsed, comment):
 
 
 @pytest.mark.parametrize(
-    "text", in_proof(SLOW_INI, SLOW_INI.replace(" " * 100_000, "\r" * 100_000)), ids=["gap", "carriage returns"]
+    "text", in_long(SLOW_INI, SLOW_INI.replace(" " * 100_000, "\r" * 100_000)), ids=["gap", "carriage returns"]
 )
 def test_a_setup_cfg_that_takes_long_is_given_up(text):
     assert install_requires(text) is None

@@ -20,7 +20,7 @@ from slop_code.execution.python_version import (
 from slop_code.runs.result_cache_key import result_cache_key
 from tests.conftest import without_python
 from tests.factories import DIGESTS, LOCAL
-from tests.marks import in_proof
+from tests.marks import in_long
 
 OWN = platform.python_version()
 
@@ -148,7 +148,7 @@ TESTS = {
 
 
 @pytest.mark.parametrize("source", ["environment", "problem"])
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_proof("none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("none")])
 def test_the_submission_runs_on_the_python_that_is_asked_for(
     evaluate, make_problem, make_submission, other_python, sandbox, source
 ):
@@ -164,7 +164,7 @@ def test_the_submission_runs_on_the_python_that_is_asked_for(
     assert warning in results.warnings
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_judges_that_are_forked_open_boxes_with_either_interpreter(
     evaluate, make_problem, make_submission, other_python
 ):
@@ -175,7 +175,7 @@ def test_judges_that_are_forked_open_boxes_with_either_interpreter(
     assert [results.isolation["judge"] for results in judged[-2:]] == ["collected"] * 2
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_box_shows_no_other_interpreter(evaluate, make_problem, make_submission, other_python):
     """Where interpreters lie side by side, as with pyenv, the submission sees its own only."""
     text = "def test_it(run):\n    assert run().stdout == 'False\\n', run().stderr\n"
@@ -188,7 +188,7 @@ def test_a_box_shows_no_other_interpreter(evaluate, make_problem, make_submissio
     assert [test.status for test in results.tests] == ["passed"], results.tests[0].failure_message
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_proof("none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_long("none")])
 def test_no_python_that_fits_is_a_configuration_error(evaluate, make_problem, make_submission, sandbox):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"}, config={"requires_python": ">=3.99"})
     with pytest.raises(ConfigError, match=r"no Python .* fits >=3\.99"):

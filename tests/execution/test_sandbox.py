@@ -18,12 +18,12 @@ from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.grading import OUT_OF_MEMORY
 from slop_code.execution.submission import tree_digest
 from tests.conftest import OTHER_ENGINE
-from tests.marks import in_proof
+from tests.marks import in_long
 
 FOLDER = Path(__file__).parents[1] / "problems" / "boxes"
 SUBJECT = FOLDER / "submission"
 MARK = f"mark-{uuid.uuid4().hex}"
-APART = ["bubblewrap", "docker", *in_proof("runsc", *OTHER_ENGINE)]
+APART = ["bubblewrap", "docker", *in_long("runsc", *OTHER_ENGINE)]
 SANDBOXES = ["none", *APART]
 NOT_IN_GVISOR = {
     "test_the_supervisor_of_the_box_cannot_be_looked_into": "anyone may read the variables and links of process 1",
@@ -150,7 +150,7 @@ print(next(open(file).read() for file in files if os.path.exists(file)))
 """
 
 
-@pytest.mark.parametrize("sandbox", ["docker", *in_proof(*OTHER_ENGINE)])
+@pytest.mark.parametrize("sandbox", ["docker", *in_long(*OTHER_ENGINE)])
 def test_an_engine_s_control_groups_are_claimed_where_the_submission_is_in_one(
     evaluate, make_problem, make_submission, sandbox
 ):

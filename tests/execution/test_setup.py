@@ -17,7 +17,7 @@ from slop_code.execution.sandbox import sandbox_for
 from slop_code.execution.session import Session
 from slop_code.execution.uv import base_python
 from tests.conftest import write_files
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SANDBOXES = ["none", "bubblewrap", "docker"]
 VERSION = {
@@ -165,7 +165,7 @@ DEPENDENCIES = {
     [
         *((kind, "bubblewrap") for kind in DEPENDENCIES),
         ("requirements", "docker"),
-        *in_proof(
+        *in_long(
             ("requirements", "none"),
             ("nested requirements", "docker"),
             ("nested requirements", "none"),
@@ -217,7 +217,7 @@ def test_extras_of_the_project_s_own_name_are_the_submission_s_own(make_submissi
     ("init", "sandbox"),
     [
         ("uv init", "bubblewrap"),
-        *in_proof(("uv init --bare", "bubblewrap"), ("uv init", "docker"), ("uv init", "none")),
+        *in_long(("uv init --bare", "bubblewrap"), ("uv init", "docker"), ("uv init", "none")),
     ],
 )
 def test_set_up_commands_run_once_per_content(evaluate, problem, make_submission, init, sandbox):

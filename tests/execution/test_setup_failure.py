@@ -24,7 +24,7 @@ from slop_code.execution.session import Session
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 from tests.execution.package_index import serve_index
-from tests.marks import in_proof
+from tests.marks import in_long
 
 SHELL = {"command": "sh", "entry_file": "main.sh"}
 IMPOSSIBLE = {"requirements.txt": "six==99.99\n"}
@@ -306,7 +306,7 @@ def test_a_build_that_never_ends_is_repeated_alone(evaluate, make_problem, make_
     assert reason.startswith(("set-up failed: `sleep", "set-up: the machine is busy"))
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_proof("none")])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker", *in_long("none")])
 def test_a_requirement_that_cannot_be_met_is_a_verdict(evaluate, make_problem, make_submission, sandbox, tmp_path):
     problem = make_problem(
         {

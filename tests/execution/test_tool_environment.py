@@ -1,4 +1,4 @@
-"""The tests' environment: errors of uv, retries, and damage in the cache."""
+"""The environment of the test tools: errors of uv, retries, and damage in the cache."""
 
 from __future__ import annotations
 

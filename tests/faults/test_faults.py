@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 SEED = "SLOP_CODE_TEST_SEED"
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_every_kind_of_fault(cache, need_bubblewrap, tmp_path):
     need_bubblewrap()

@@ -108,7 +108,7 @@ def test_implementation_and_tests_are_measured_apart(plain):
     assert plain.provenance.sandbox == "bubblewrap"
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_figures_are_those_of_the_command_itself(scb_check, plain, submission, tmp_path):
     folder = submission({name: text for name, text in FILES.items() if not name.startswith("tests/")})
     (tmp_path / "empty.toml").touch()
@@ -128,7 +128,7 @@ def test_figures_are_those_of_the_command_itself(scb_check, plain, submission, t
     assert own.flagged_lines == report["verbosity_flagged_loc"]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_the_same_submission_is_measured_once_and_a_second_measurement_gives_the_same(scb_check, plain, submission):
     folder = submission(FILES)
     without_tool = replace(scb_check, subject=PreparedSubject(scb_check.subject.entry.with_name("none")))
@@ -161,7 +161,7 @@ def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission)
     ],
     ids=["form-feeds", "U+2028", "latin-1", "form-feed", "bad-byte", "BOM-CRLF", "CR"],
 )
-@pytest.mark.proof
+@pytest.mark.long
 def test_an_odd_text_changes_nothing(scb_check, plain, submission, change):
     folder = submission(FILES)
     for path in FILES:
@@ -173,7 +173,7 @@ def test_an_odd_text_changes_nothing(scb_check, plain, submission, change):
     assert quality.left_out == []
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_functions_of_modules_with_the_same_name_all_count(scb_check, plain, submission):
     trivial = "def choose(x):\n    return x\n"
     others = {"z/main.py": trivial, "z/verbose/__init__.py": trivial, "y/verbose/__init__.py": trivial}
@@ -185,14 +185,14 @@ def test_functions_of_modules_with_the_same_name_all_count(scb_check, plain, sub
 
 
 @pytest.mark.parametrize("name", ["build", "dist", "env", "venv"])
-@pytest.mark.proof
+@pytest.mark.long
 def test_code_in_a_folder_that_the_tool_skips_counts(scb_check, plain, submission, name):
     moved = {path.replace("lib/", f"{name}/"): text for path, text in FILES.items()}
 
     assert scb_check.measure(submission(moved)).implementation == plain.implementation
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission, tmp_path):
     folder = submission(FILES)
     (folder / "deep.py").write_text(f"x = {'(' * 3000}1{')' * 3000}\n")
@@ -233,7 +233,7 @@ def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check,
     assert set(quality.failures.values()) == {"the tree has more than 16 GiB, including holes in files"}
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_odd_names_change_nothing(scb_check, plain, submission):
     folder = submission(FILES)
     (folder / "main.py").rename(folder / "ma\nin \x1b[31m.PY")
@@ -256,7 +256,7 @@ def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission)
 
 
 @pytest.mark.parametrize("name", ["a.js", "a.ts", "a.rs", "a.zig", "a.cpp"])
-@pytest.mark.proof
+@pytest.mark.long
 def test_other_languages_have_figures(scb_check, submission, name):
     texts = {
         ".js": "function f(x) { return x ? 1 : 2; }\n", ".ts": "function f(x: number) { return x ? 1 : 2; }\n",

@@ -9,7 +9,7 @@ from slop_code.runs.job_records import JobRequest
 
 
 @pytest.mark.e2e
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("asks", ["problem", "environment"])
 def test_a_node_without_the_python_says_what_it_looked_for(make_problem, environment_spec, tmp_path, asks):
     pytest.importorskip("ray")

@@ -21,7 +21,7 @@ from slop_code.runs.executors.thread_executor import ThreadExecutor
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.job_records import JobRequest, Submission
 from slop_code.runs.result_archive import read_archived_results
-from tests.marks import in_proof
+from tests.marks import in_long
 
 STAYS = """
 import socket
@@ -58,7 +58,7 @@ def test_the_executor_is_registered_as_threads():
     assert executor_class("threads") is ThreadExecutor
 
 
-@pytest.mark.parametrize("sandbox", ["docker", *in_proof("bubblewrap")])
+@pytest.mark.parametrize("sandbox", ["docker", *in_long("bubblewrap")])
 def test_a_missing_python_is_known_before_any_evaluation(make_problem, environment_spec, tmp_path, cache, sandbox):
     problem = make_problem(TESTS, config={"requires_python": ">=3.99"})
     spec = environment_spec({}, sandbox=sandbox)

@@ -21,7 +21,7 @@ def test_every_second_time():
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_test_that_fails_once_is_listed(tmp_path, capfd):
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_some.py").write_text(TESTS)
@@ -42,7 +42,7 @@ def test_a_test_that_fails_once_is_listed(tmp_path, capfd):
     ]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_a_run_that_pytest_does_not_finish_is_listed(tmp_path, capfd):
     assert main(["--times", "1", "--no-such-option"]) == 1
     assert "failed in 1 of 1 runs: pytest: exit status 4" in capfd.readouterr().out

@@ -9,7 +9,7 @@ from tests.stability.kills import PROBLEM, Account, campaign, report
 REQUEST = EvaluatorRequest({"main.py": b""}, PROBLEM, 1)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.e2e
 def test_evaluations_whose_processes_are_killed_have_their_verdicts_or_none(need_bubblewrap, cache, monkeypatch):
     need_bubblewrap()

@@ -5,7 +5,7 @@ import pytest
 from tests.stability.service_load import campaign
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.e2e
 def test_every_answer_is_right_or_none_and_every_durable_job_ends(need_bubblewrap, cache, monkeypatch):
     need_bubblewrap()

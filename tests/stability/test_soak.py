@@ -28,7 +28,7 @@ def test_every_third_time(run):
 """
 
 
-@pytest.mark.proof
+@pytest.mark.long
 @pytest.mark.parametrize("sandbox", SANDBOXES)
 def test_the_smallest_example_is_stable(cache, tmp_path, need, sandbox):
     need(sandbox)
@@ -38,7 +38,7 @@ def test_the_smallest_example_is_stable(cache, tmp_path, need, sandbox):
     assert [(row.condition, row.times, row.notes) for row in rows] == [("idle", 1, set()), ("load", 1, set())]
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_path):
     """The third evaluation differs: a test that was passed is not, and with it a group, policies and the exit code."""
     counter = tmp_path / "counter"
@@ -62,7 +62,7 @@ def test_what_is_unstable_is_named(cache, make_problem, make_submission, tmp_pat
     assert "planted" in table(rows)
 
 
-@pytest.mark.proof
+@pytest.mark.long
 def test_what_cannot_be_evaluated_is_not_stable(cache, make_problem, make_submission, tmp_path):
     problem = make_problem({"test_checkpoint_1.py": "import none_such"})
     case = Case("planted", problem, "checkpoint_1", make_submission({"main.py": ""}))

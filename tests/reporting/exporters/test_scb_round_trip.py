@@ -11,7 +11,7 @@ from slop_code.evaluation.result_files.foreign_files import kept_name
 from slop_code.reporting.exporters import Skips
 from slop_code.reporting.exporters.scb.export_folder import export_folder
 from slop_code.runs.read_results import read_runs
-from tests.marks import in_proof
+from tests.marks import in_long
 from tests.scb_run import write_scb_run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "exports.md"
@@ -139,7 +139,7 @@ def test_the_command_exports_a_run_of_slopcodebench(theirs, tmp_path, capsys):
     assert len((target / "checkpoint_results.jsonl").read_text().splitlines()) == 7
 
 
-@pytest.mark.parametrize("problems", [["router"], *in_proof(["calendar", "ledger", "router"])])
+@pytest.mark.parametrize("problems", [["router"], *in_long(["calendar", "ledger", "router"])])
 def test_an_evaluation_of_the_same_run_exports_the_same_columns(problems, tmp_path, cache):
     """Their run, evaluated by slop-code into a mirrored tree: the export of that is the export of their run."""
     theirs = write_scb_run(tmp_path / "theirs", problems_dir=tmp_path / "problems")
