@@ -34,8 +34,8 @@ def check_path(name: str, value: object, expected: str) -> Path:
     return path
 
 
-def check_optional_path(name: str, value: object, expected: str) -> Path | None:
-    return None if value is None else check_path(name, value, f"{expected}, or None")
+def check_optional_folder(name: str, value: object) -> Path | None:
+    return None if value is None else check_path(name, value, "the path of a folder, or None")
 
 
 def check_paths(name: str, value: object, expected: str) -> list[Path]:

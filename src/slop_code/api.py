@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from slop_code._arguments import check_optional_path, check_path, same_parameters
+from slop_code._arguments import check_optional_folder, check_path, same_parameters
 from slop_code.evaluation.evaluator.evaluator import Evaluator
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorRequest
 from slop_code.evaluation.problem.problem_lookup import find_problem
@@ -28,7 +28,7 @@ def load_problem(problem: str | Path, problems_dir: str | Path | None = None) ->
     `$SCBENCH_HOME/problems` and `problems` that has the problem.
     """
     check_path("problem", problem, "the path or the name of a problem")
-    folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
+    folder = check_optional_folder("problems_dir", problems_dir)
     return find_problem(os.fspath(problem), folder)
 
 

@@ -1,1 +1,1 @@
-"""Bridges to other systems that train and evaluate: what they ask for is evaluated here."""
+"""Bridges through which other systems that train and evaluate have submissions evaluated."""

@@ -190,5 +190,5 @@ def _token(file: Path | None) -> str | None:
             ) from error
     if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
         expected = f"a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters"
-        raise UsageError(f"{source}: expected {expected}, such as openssl rand -hex 32 prints")
+        raise UsageError(f"{source}: expected {expected}, such as `head -c 32 /dev/urandom | base64` prints")
     return token

@@ -52,7 +52,7 @@ def add_to(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from slop_code.reporting.terminal import ResultConsole, print_lines
-    from slop_code.reporting.verification_lines import NEVER_CHECKED, unverified, verification_totals, verified
+    from slop_code.reporting.verification_lines import unverified, verification_totals, verified
 
     console = ResultConsole()
     outcomes: list[tuple[str, Verification | str]] = []
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     verifications = [outcome for _, outcome in outcomes if not isinstance(outcome, str)]
     show(verification_totals(sum(not verification.findings for verification in verifications), len(outcomes)))
     if arguments.json:
-        print_json([_as_json(path, outcome, NEVER_CHECKED) for path, outcome in outcomes])
+        print_json([_as_json(path, outcome) for path, outcome in outcomes])
     if any(verification.findings for verification in verifications):
         return Exit.NOT_PASSED
     return Exit.PASSED if len(verifications) == len(outcomes) else Exit.USAGE
@@ -147,9 +147,11 @@ def _verify(path: Path, arguments: argparse.Namespace, line: CheckpointLine | No
     return replace(verification, findings=[*verification.findings, *further])
 
 
-def _as_json(path: str, outcome: Verification | str, never_checked: str) -> dict[str, Any]:
+def _as_json(path: str, outcome: Verification | str) -> dict[str, Any]:
     if isinstance(outcome, str):
         return {"result": path, "verified": None, "error": outcome}
+    from slop_code.reporting.verification_lines import NEVER_CHECKED
+
     return {
         "result": path,
         "problem": outcome.stored.problem_name,
@@ -159,5 +161,5 @@ def _as_json(path: str, outcome: Verification | str, never_checked: str) -> dict
         "tests": len(outcome.stored.tests),
         "evidence": outcome.stored.evidence,
         "findings": [asdict(finding) for finding in outcome.findings],
-        "unchecked": [*outcome.unchecked, never_checked],
+        "unchecked": [*outcome.unchecked, NEVER_CHECKED],
     }

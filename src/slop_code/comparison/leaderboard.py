@@ -11,7 +11,7 @@ from slop_code.evaluation.policy import RatePolicy
 from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.run_layout import natural_order
-from slop_code.runs.samples import Figures, Samples, copies_among, samples_of, submission_digest
+from slop_code.runs.samples import Figures, Samples, copies_among, samples_of
 from slop_code.runs.scb.agent_facts import NAME_PARTS, TOKENS, AgentIdentity
 from slop_code.runs.statistics import slope
 from slop_code.runs.summary import Totals, pass_tables, totals_of
@@ -190,7 +190,7 @@ def _row(
 
 
 def _digests(run: AgentRun) -> dict[_CheckpointName, str | None]:
-    return {(line.problem, line.checkpoint): submission_digest(line) for line in run.lines}
+    return {(line.problem, line.checkpoint): line.submission_digest for line in run.lines}
 
 
 def _padded(run: AgentRun, planned: Mapping[_CheckpointName, int]) -> list[CheckpointLine]:

@@ -12,7 +12,7 @@ from slop_code.evaluation.policy import NAMED_POLICIES
 from slop_code.runs.folders.result_folders import folder_of, runs_below
 from slop_code.runs.read_results import read_runs
 from slop_code.runs.run_layout import named_runs, natural_order
-from slop_code.runs.samples import copies_among, submission_digest
+from slop_code.runs.samples import copies_among
 from slop_code.runs.scb.load_result import is_scb
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def read_sides(
             if key not in checkpoints:
                 checkpoints[key] = CheckpointRuns(*key, line.order, [ABSENT_CHECKPOINT] * len(runs))
             checkpoints[key].add(number, entry, policy)
-            submissions.setdefault(number, {})[key] = submission_digest(line)
+            submissions.setdefault(number, {})[key] = line.submission_digest
     for side in sides:
         side.unreadable.extend(message for number in side.run_numbers for message in runs[number].unreadable)
     copies = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ from slop_code.evaluation.result_files.stored_record import Stored
 from slop_code.runs.samples import Figures
 
 Change = Literal["lost", "gained", "flaky", "rejudged", "came", "went"]
+CHANGES: tuple[Change, ...] = get_args(Change)
+"""In the order in which they are shown."""
 
 
 class SideRuns(Stored):

@@ -139,7 +139,9 @@ def refuse_empty_selection(results: CorrectnessResults) -> None:
     filters = parse_pytest_args(results.provenance.pytest_args).filters
     location = f"{results.problem_name} {results.checkpoint_name}"
     if results.selects_none:
-        raise UsageError(f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}; change it")
+        raise UsageError(
+            f"{location}: no test matches {escape_control(shlex.join(filters), NAME_LIMIT)}; change -k or -m"
+        )
     wrong = _WRONG_EXPRESSION.search(results.infrastructure_failure_reason or "") if filters else None
     if wrong and results.pytest_exit_code == USAGE_ERROR:
         raise UsageError(f"{location}: {escape_control(wrong[1], NAME_LIMIT)}")
@@ -169,7 +171,7 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}")
+            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}; give a node id as `-v` lists it")
     chosen = [
         entry.nodeid
         for entry in roster.entries

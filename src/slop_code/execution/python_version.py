@@ -134,14 +134,14 @@ def _find(request: str) -> HostPython:
         capture([str(uv_paths()[0]), "python", "install", "--no-config", request], timeout=10 * FIND_S)
         python = _ask_uv(request)
     if python is None or not fits(python.version, request):
-        raise no_python(request, "this machine", [python.version for python in installed_pythons()])
+        raise _no_python(request, [python.version for python in installed_pythons()])
     return python
 
 
-def no_python(request: str, where: str, versions: Sequence[str]) -> ConfigError:
+def _no_python(request: str, versions: Sequence[str]) -> ConfigError:
     there = f"there are {', '.join(dict.fromkeys(versions))}" if versions else "there is none at all"
     step = f"install one (such as `uv python install '{request}'`), or change {REQUESTS}"
-    return ConfigError(f"no Python on {where} fits {request}: {there}; {step}")
+    return ConfigError(f"no Python on this machine fits {request}: {there}; {step}")
 
 
 def _ask_uv(request: str) -> HostPython | None:

@@ -149,7 +149,7 @@ class SetupBox(Protocol):
 
 
 class ToolBuilder(Protocol):
-    """An environment of uv, which builds the tests' environment for the judge's interpreter."""
+    """An environment of uv, which builds the environment of the test tools for the judge's interpreter."""
 
     folder: str
     """Temporary folder of uv."""

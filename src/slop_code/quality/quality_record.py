@@ -14,7 +14,6 @@ from slop_code._io import write_atomic
 from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.runs.folders.result_folders import QUALITY_FILE
-from slop_code.runs.samples import submission_digest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,7 +144,7 @@ def quality_of(entry: StoredCheckpoint, unreadable: list[str]) -> MeasuredQualit
     except ResultError as error:
         unreadable.append(str(error))
         return MeasuredQuality(note=f"{QUALITY_FILE} cannot be read")
-    if record is not None and submission_digest(entry.line) not in (None, record.submission):
+    if record is not None and entry.line.submission_digest not in (None, record.submission):
         return MeasuredQuality(note=f"{QUALITY_FILE} is of another submission")
     return MeasuredQuality(record)
 

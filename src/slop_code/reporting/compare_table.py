@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from slop_code._suggestions import first_names
-from slop_code.comparison.records import Change
+from slop_code.comparison.records import CHANGES
 from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import first_line, format_percent, more_line, one_line, plural
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from slop_code.comparison.records import (
+        Change,
         CheckpointChange,
         Comparison,
         Difference,
@@ -35,7 +36,6 @@ SHOWN_CHECKPOINTS = 30
 SHOWN_TESTS = 10
 SHOWN_REASONS = 10
 SHOWN_UNKNOWN = 3
-ORDER: tuple[Change, ...] = get_args(Change)
 LISTED: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
 """Changes whose tests are listed without -v; the others are only counted."""
 STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
@@ -104,7 +104,7 @@ def _problem_row(name: str, changes: Sequence[CheckpointChange]) -> ComparisonRo
     compared = [change for change in changes if change.compared]
     base, other = _pass_rates(compared)
     style = "magenta" if not compared else "red" if other < base else "green" if other > base else ""
-    counts = {change: sum(checkpoint.tests[change] for checkpoint in changes) for change in ORDER}
+    counts = {change: sum(checkpoint.tests[change] for checkpoint in changes) for change in CHANGES}
     cells = [format_percent(share) if compared else NO_VERDICT for share in (base, other)]
     return ComparisonRow("", one_line(name), cells[0], cells[1], style, counts, "")
 
@@ -120,7 +120,7 @@ def _pass_rate(verdicts: Sequence[Verdicts]) -> float:
 
 def table(row_kind: str, rows: Sequence[ComparisonRow], pair: PairComparison, width: int) -> list[Text] | None:
     """Columns that are empty in every row are left out. None where the terminal is too narrow."""
-    shown = [change for change in ORDER if change in ("lost", "gained") or any(row.counts[change] for row in rows)]
+    shown = [change for change in CHANGES if change in ("lost", "gained") or any(row.counts[change] for row in rows)]
     tested = any(row.p for row in rows)
     heads = [
         *(TableColumn(_head(side), right=False) for side in (pair.base, pair.other)),
@@ -146,14 +146,14 @@ def _head(side: str) -> str:
 
 def row_line(row: ComparisonRow) -> str:
     facts = [f"{row.base} -> {row.other}"]
-    facts += [f"{change} {row.counts[change]}" for change in ORDER if row.counts[change]]
+    facts += [f"{change} {row.counts[change]}" for change in CHANGES if row.counts[change]]
     name = f"{row.problem}/{row.name}" if row.problem else row.name
     return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
 def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Iterator[StyledLine]:
     """The lines below the table; the verdict is the last."""
-    for change in ORDER if every else LISTED:
+    for change in CHANGES if every else LISTED:
         yield from _tests(change, [test for test in pair.tests if test.change == change], every=every)
     if pair.other_judge:
         yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
@@ -241,7 +241,7 @@ def _counts_text(pair: PairComparison) -> str:
     if not any(counts.values()):
         return "no test differs"
     texts = [f"gained {plural(counts['gained'], 'test')}", f"lost {counts['lost']}"]
-    texts += [f"{change} {counts[change]}" for change in ORDER[2:] if counts[change]]
+    texts += [f"{change} {counts[change]}" for change in CHANGES[2:] if counts[change]]
     repeated = len({(test.problem, test.nodeid) for test in pair.tests}) < len(pair.tests)
     return ", ".join(texts) + " (each once per checkpoint)" * repeated
 

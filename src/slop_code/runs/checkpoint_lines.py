@@ -177,6 +177,10 @@ class CheckpointLine(CheckpointFacts):
     def label(self) -> str:
         return "/".join(part for part in (self.run, self.problem, self.checkpoint) if part)
 
+    @property
+    def submission_digest(self) -> str | None:
+        return self.digests.submission if self.digests else None
+
 
 def passed_by_test(results: CorrectnessResults) -> PassedByTest:
     return {(test.file_path, test.id): test.status == "passed" for test in results.tests if not test.quarantined}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from slop_code._arguments import check_optional_path, check_path, check_type
+from slop_code._arguments import check_optional_folder, check_path, check_type
 from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.runs.checkpoint_lines import CheckpointFacts
@@ -46,7 +46,7 @@ class Submission:
         check_type("environment", self.environment, (EnvironmentSpec,), "an EnvironmentSpec")
         check_type("run", self.run, (str,), "the name of a run")
         path = check_path("path", self.path, "the path of the submission's folder")
-        output = check_optional_path("output", self.output, "the path of a folder")
+        output = check_optional_folder("output", self.output)
         object.__setattr__(self, "path", path)
         object.__setattr__(self, "output", output)
         key = (self.run, self.problem.path, self.checkpoint.name, self.environment.name, path, output)

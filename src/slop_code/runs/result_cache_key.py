@@ -45,7 +45,7 @@ def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | Non
     return digest_of([inputs, interpreter, evaluation_version() if version is None else version])
 
 
-def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts, *, remote: bool = False) -> str | None:
+def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts, *, remote: bool) -> str | None:
     """The key of the inputs that a result names itself; None: it has no verdict.
 
     `remote`: the key that a plan for a remote executor has, without the version of the submission's Python.

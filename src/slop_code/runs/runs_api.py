@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 
 from slop_code._arguments import (
     check_items,
-    check_optional_path,
+    check_optional_folder,
     check_path,
     check_texts,
     check_type,
@@ -121,7 +121,7 @@ def evaluate_run(
     after the last outcome. Closing the generator cancels running jobs; a `RunControl` does so from outside.
     """
     given = _checked_runs(runs)
-    problems_folder = check_optional_path("problems_dir", problems_dir, "the path of a folder")
+    problems_folder = check_optional_folder("problems_dir", problems_dir)
     only = check_texts("problems", problems, "a list of names of problems")
     check_type("workers", workers, (int, NoneType), "a number, or None")
     check_executor(executor)
@@ -129,9 +129,9 @@ def evaluate_run(
     check_type("retries", retries, (Retries, NoneType), "a Retries, or None")
     check_type("overwrite", overwrite, (bool,), "True or False")
     check_type("shard", shard, (Shard, NoneType), "a Shard, or None")
-    output_folder = check_optional_path("output", output, "the path of a folder")
+    output_folder = check_optional_folder("output", output)
     check_type("replace", replace, (bool,), "True or False")
-    cache_folder = check_optional_path("cache", cache, "the path of a folder")
+    cache_folder = check_optional_folder("cache", cache)
     control = _checked_control(control)
     settings = RunSettings(
         workers=workers,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from slop_code.evaluation.policy import Policy
-    from slop_code.runs.checkpoint_lines import CheckpointLine
 
 Run = TypeVar("Run", int, str)
 """The index or the name of a run."""
@@ -101,10 +100,6 @@ def copies_among(runs: Mapping[Run, Mapping[tuple[str, str], str | None]]) -> li
         elif all(runs[run].values()):
             known.add(submissions)
     return copies
-
-
-def submission_digest(line: CheckpointLine) -> str | None:
-    return line.digests.submission if line.digests else None
 
 
 def samples_of(problems: Sequence[Mapping[Policy, PassTable]], copies: Sequence[str] = ()) -> Samples | None:

@@ -28,7 +28,6 @@ from slop_code.runs.samples import (
     copies_among,
     samples_of,
     share_interval,
-    submission_digest,
 )
 from slop_code.runs.scb.agent_facts import AgentIdentity  # noqa: TC001  (pydantic reads it)
 
@@ -215,7 +214,7 @@ def summarise(
         runs.setdefault(line.run, []).append(line)
         problems.setdefault(line.problem, []).append(line)
     submissions = {
-        name: {(line.problem, line.checkpoint): submission_digest(line) for line in own} for name, own in runs.items()
+        name: {(line.problem, line.checkpoint): line.submission_digest for line in own} for name, own in runs.items()
     }
     copies = copies_among(submissions) if samples else []
     tables = {name: pass_tables(problems[name], policies, copies) for name in sorted(problems)}

@@ -94,7 +94,7 @@ def _decoded(name: str, text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise UsageError(f"submission: {name!r}: not base64: {error}; encode it with padding") from error
+        raise UsageError(f"submission: {name!r}: not base64: {error}; send standard base64, with padding") from error
 
 
 class EvaluateRequest(RequestPart):

@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Self
 
-from slop_code._arguments import check_optional_path, check_type, same_method_parameters, wrong_argument
+from slop_code._arguments import check_optional_folder, check_type, same_method_parameters, wrong_argument
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
 from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
@@ -56,8 +56,8 @@ class Evaluator:
         check_type("environment", environment, environments, "a name, a path or an EnvironmentSpec")
         self.workers = available_cpus() if workers is None else workers
         self._environment = environment
-        self._problems_dir = check_optional_path("problems_dir", problems_dir, "the path of a folder")
-        self._cache_folder = check_optional_path("cache", cache, "the path of a folder")
+        self._problems_dir = check_optional_folder("problems_dir", problems_dir)
+        self._cache_folder = check_optional_folder("cache", cache)
         self._cache: Cache | None = None
         self._inputs = LoadedInputs()
         self._templates = TemplatePool()

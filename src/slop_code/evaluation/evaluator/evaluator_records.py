@@ -1,4 +1,4 @@
-"""Records of an evaluator: what is to be evaluated, and what came of it."""
+"""Records of an evaluator: requests and outcomes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code._arguments import check_optional_path, check_type
+from slop_code._arguments import check_optional_folder, check_type
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.evaluator.submission_source import SubmissionSource, check_source
@@ -39,11 +39,11 @@ class EvaluatorRequest:
     pytest_args: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "submission", check_source("submission", self.submission))
+        object.__setattr__(self, "submission", check_source(self.submission))
         check_type("problem", self.problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
         environments = (str, Path, EnvironmentSpec, type(None))
         check_type("environment", self.environment, environments, "a name, a path or an EnvironmentSpec")
-        object.__setattr__(self, "output", check_optional_path("output", self.output, "the path of a folder"))
+        object.__setattr__(self, "output", check_optional_folder("output", self.output))
         check_type("replace", self.replace, (bool,), "True or False")
         object.__setattr__(self, "pytest_args", check_pytest_args(self.pytest_args))
         object.__setattr__(self, "policy", as_policy(self.policy))

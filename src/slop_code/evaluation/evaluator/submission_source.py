@@ -50,12 +50,12 @@ class BinaryReader(Protocol):
 SubmissionSource = str | Path | bytes | BinaryReader | Mapping[str, str | bytes]
 
 
-def check_source(name: str, source: object) -> SubmissionSource:
+def check_source(source: object) -> SubmissionSource:
     if isinstance(source, str | Path):
-        return check_path(name, source, EXPECTED)
+        return check_path("submission", source, EXPECTED)
     if isinstance(source, bytes | Mapping) or callable(getattr(source, "read", None)):
         return cast(SubmissionSource, source)
-    raise wrong_argument(name, source, EXPECTED)
+    raise wrong_argument("submission", source, EXPECTED)
 
 
 def is_folder(source: SubmissionSource) -> bool:

@@ -76,7 +76,9 @@ def selected_inputs(
     problem: ProblemConfig, checkpoint: CheckpointConfig, contents: Contents, selection: Selection, ini: str
 ) -> TestInputs:
     if missing := [path for path in selection.files if path not in contents.tests]:
-        raise ConfigError(f"{selection.root}: no file {missing[0]}")
+        raise ConfigError(
+            f"{selection.root}/{missing[0]}: no such file; restore it, or evaluate again if it was just changed"
+        )
     files = {f"tests/{path}": contents.tests[path] for path in selection.files}
     config = problem.verdict_settings(checkpoint)
     # Not validated, so that the digests are those of the values themselves.

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code._suggestions import did_you_mean, known_names
+from slop_code._suggestions import SHOWN_NAMES, did_you_mean, first_names, known_names
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
         if given.is_file():
             raise UsageError(f"{given}: a file; give the folder of the problem")
         if not os.path.exists(given / CONFIG) and (known := list(problems_in(given))):
-            raise UsageError(f"{given}: a folder of problems; give one of them: {known_names(known)}")
+            raise UsageError(f"{given}: a folder of problems; give one of them: {first_names(known, SHOWN_NAMES)}")
         return given
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:

@@ -1,4 +1,4 @@
-"""Containers with network: for the tests' environment, and for the set-up of submissions."""
+"""Containers with network: for the environment of the test tools, and for the set-up of submissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests' environment: installed from a lock with hashes, cached so that evaluations need no network."""
+"""The environment of the test tools: installed from a lock with hashes, cached so that evaluations need no network."""
 
 from __future__ import annotations
 

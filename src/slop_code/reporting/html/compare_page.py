@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from slop_code._io import write_atomic
 from slop_code.comparison.diff import by_named_policies
 from slop_code.comparison.load import ABSENT, LETTERS
-from slop_code.comparison.records import Change
+from slop_code.comparison.records import CHANGES
 from slop_code.errors import ResultError
 from slop_code.reporting.compare_table import format_p_value, significance, verdict
 from slop_code.reporting.failures.failure_causes import reason_of
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 SCRIPTS = ("diff.js", "expected.js", "message.js", "compare_tests.js", "compare.js")
 STYLES = ("compare.css",)
-ORDER: tuple[Change, ...] = get_args(Change)
 MAX_REASONS = 200
 
 ShownRuns = dict[int, tuple[int | None, int | None]]
@@ -63,7 +62,7 @@ def comparison_data(
     compared = list(by_named_policies(comparison, sides, sheets))
     return {
         "policies": [comparison.policy for comparison in compared],
-        "changes": list(ORDER),
+        "changes": list(CHANGES),
         "sides": [{"name": name_of(side.name), "runs": [*map(name_of, side.runs)]} for side in sides],
         "warnings": [short(warning) for warning in comparison.warnings[:MAX_REASONS]],
         "pairs": [
@@ -102,7 +101,7 @@ def _pair_data(pair: PairComparison) -> dict[str, Any]:
         "base": name_of(pair.base),
         "other": name_of(pair.other),
         "several": any(max(change.base.runs, change.other.runs) > 1 for change in pair.checkpoints),
-        "counts": [pair.changed_tests[kind] for kind in ORDER],
+        "counts": [pair.changed_tests[kind] for kind in CHANGES],
         "only": [[*map(name_of, pair.only_base)], [*map(name_of, pair.only_other)]],
         "unknown": [
             [name_of(f"{entry.side}: {entry.run}/{entry.problem}/{entry.checkpoint}"), short(entry.reason)]
@@ -113,7 +112,7 @@ def _pair_data(pair: PairComparison) -> dict[str, Any]:
             {
                 "problem": name_of(change.problem),
                 "name": name_of(change.checkpoint),
-                "counts": [change.tests[kind] for kind in ORDER],
+                "counts": [change.tests[kind] for kind in CHANGES],
             }
             for change in pair.checkpoints
         ],
@@ -127,7 +126,7 @@ def _pair_data(pair: PairComparison) -> dict[str, Any]:
 def _test_data(test: TestChange, checkpoint: int, number: int, names: Sequence[UniqueNames]) -> list[Any]:
     """Checkpoint, name, group, change, statuses of both sides, and the name quoted for a shell."""
     name, shell_name = names[checkpoint].add(f"{test.file_path}::{test.id}", number)
-    return [checkpoint, name, test.group_type.value, ORDER.index(test.change), test.base, test.other, shell_name]
+    return [checkpoint, name, test.group_type.value, CHANGES.index(test.change), test.base, test.other, shell_name]
 
 
 def part_of(sheet: CheckpointRuns, tests: Mapping[int, TestKey], sides: tuple[Side, Side]) -> dict[str, Any]:
