@@ -160,3 +160,9 @@ def os_error_text(error: OSError, location: object) -> str:
         errno.EROFS: "; choose a folder that you can write to",
     }
     return f"{error.filename or location}: {error.strerror}{steps.get(error.errno or 0, '')}"
+
+
+def unreadable_text(error: OSError, location: object) -> str:
+    """The same for something that is read."""
+    step = "; let this user read it" if isinstance(error, PermissionError) else ""
+    return f"{error.filename or location}: cannot be read: {error.strerror}{step}"

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from slop_code._io import unreadable_text
 from slop_code.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be read: {error.strerror}; let this user read it") from error
+        raise ConfigError(unreadable_text(error, folder)) from error
 
 
 def _resolved(path: Path) -> Path:

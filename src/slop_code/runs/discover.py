@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from slop_code._io import unreadable_text
 from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
@@ -32,7 +33,6 @@ from slop_code.runs.run_layout import (
     names_or_none,
     natural_order,
     text_of,
-    unreadable,
 )
 from slop_code.runs.scb.catalog import catalog_warnings
 
@@ -218,7 +218,7 @@ class _Discovery:
         try:
             names = names_in(folder)
         except OSError as error:
-            return replace(run, issues=(RunIssue(name, None, None, unreadable(folder, error)),))
+            return replace(run, issues=(RunIssue(name, None, None, unreadable_text(error, folder)),))
         wanted = [problem for problem in names if not self.only or problem in self.only]
         items = {problem: list(self.problem(run, folder, folder / problem)) for problem in wanted}
         missing = [problem for problem in sorted(self.only) if not items.get(problem)]
@@ -251,7 +251,7 @@ class _Discovery:
             spec = self.environment or environment_in(folder, within, problem.path)
             yield from _checkpoints(run, folder, problem, spec, self.snapshot_dir)
         except OSError as error:
-            yield RunIssue(run.name, folder.name, None, unreadable(folder, error))
+            yield RunIssue(run.name, folder.name, None, unreadable_text(error, folder))
 
     def load(self, path: Path) -> ProblemConfig:
         if path not in self.loaded:
@@ -290,7 +290,7 @@ def _checkpoints(
     try:
         unknown = [name for name in names_in(folder) if name not in problem.checkpoints]
     except OSError as error:
-        yield RunIssue(run.name, problem.name, None, unreadable(folder, error))
+        yield RunIssue(run.name, problem.name, None, unreadable_text(error, folder))
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
         output = folder / name
@@ -315,7 +315,7 @@ def _unusable(snapshot: Path) -> str | None:
             return f"{snapshot}: no snapshot"
         os.listdir(snapshot)
     except OSError as error:
-        return unreadable(snapshot, error)
+        return unreadable_text(error, snapshot)
     return None
 
 

@@ -8,7 +8,7 @@ import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from slop_code._io import digest_of
+from slop_code._io import digest_of, unreadable_text
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
@@ -149,7 +149,7 @@ class ExpectedDigests:
         except UsageError as error:
             return error
         except OSError as error:
-            return UsageError(f"{error.filename}: cannot be read: {error.strerror}; let this user read it")
+            return UsageError(unreadable_text(error, problem.path))
         return Digests(
             tests=tests, config=config, environment=environment.digest, image=environment.image, python=python
         )

@@ -89,9 +89,5 @@ def natural_order(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if number % 2 else (0, part) for number, part in enumerate(parts)]
 
 
-def unreadable(path: Path, error: OSError) -> str:
-    return f"{error.filename or path}: cannot be read: {error.strerror}"
-
-
 def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))

@@ -6,6 +6,7 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from slop_code._io import unreadable_text
 from slop_code.errors import UsageError
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.execution.sandbox import REPORTS_DIR
@@ -21,7 +22,6 @@ from slop_code.runs.run_layout import (
     names_or_none,
     natural_order,
     stored_snapshot,
-    unreadable,
 )
 from slop_code.runs.scb.agent_facts import CONFIG_FILE, INFERENCE_FILE, RESULT_SUMMARY_FILE
 from slop_code.runs.scb.catalog import CATALOG_FILE
@@ -117,7 +117,7 @@ def unreadable_folders(folder: Path, levels: int = LEVELS) -> list[str]:
         folders = [child for child in inner if levels and child.is_dir()]
         return [reason for child in folders for reason in unreadable_folders(child, levels - 1)]
     except OSError as error:
-        return [unreadable(folder, error)]
+        return [unreadable_text(error, folder)]
 
 
 def checkpoint_folders(
