@@ -49,7 +49,7 @@ class ConfigError(UsageError):
     def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
         super().__init__(message or "\n".join(dict.fromkeys(map(str, mistakes))))
         self.mistakes = tuple(mistakes)
-        """Of a YAML file, or of the ledger of flaky tests; empty for any other error."""
+        """Of a YAML file, or of the quarantine; empty for any other error."""
 
 
 class SubmissionError(UsageError):

@@ -184,16 +184,16 @@ def test_imports_of_the_tests_own_modules(found):
         ("TestC::test_one", False),
     ],
 )
-def test_tests_of_the_ledger(found, test, there):
+def test_tests_of_the_quarantine(found, test, there):
     text = (
         "def test_one(): ...\n"
         "class TestA:\n    def test_in(self): ...\n"
         "class TestB(Base): ...\n"
         "if True:\n    def test_bound(): ...\n"
     )
-    ledger = json.dumps({"schema_version": 1, "tests": [{"test": f"test_checkpoint_1.py::{test}"}]}, indent=1)
-    unknown = [("ledger-test-unknown", "tests/flaky.json:5")]
-    assert found(with_tests(text), {"tests/flaky.json": ledger}) == ([] if there else unknown)
+    quarantine = json.dumps({"schema_version": 1, "tests": [{"test": f"test_checkpoint_1.py::{test}"}]}, indent=1)
+    unknown = [("quarantine-test-unknown", "tests/flaky.json:5")]
+    assert found(with_tests(text), {"tests/flaky.json": quarantine}) == ([] if there else unknown)
 
 
 def test_in_process_may_import_the_submission(found):
@@ -351,7 +351,7 @@ def test_a_pipe_and_a_link_out_of_the_folder_are_not_read(bench, tmp_path):
     (folder / "checkpoint_1.md").unlink()
     os.mkfifo(folder / "checkpoint_1.md")
     outcome = step("layout").run(tried)
-    assert {one.rule.id for one in outcome.findings} == {"ledger-unreadable", "spec-missing"}
+    assert {one.rule.id for one in outcome.findings} == {"quarantine-unreadable", "spec-missing"}
     (tmp_path / "secret.py").write_text("x")
     (folder / "tests/data").symlink_to(tmp_path)
     assert "tests-missing" in {one.rule.id for one in step("layout").run(tried).findings}

@@ -9,15 +9,15 @@ from slop_code.authoring.check.stability.proofs import proof_facts, proof_lines,
 from slop_code.authoring.check.stability.stability_rules import ObservedRuns
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path, read_proofs
-from slop_code.evaluation.problem.quarantine import Ledger, Quarantined
+from slop_code.evaluation.problem.quarantine import Quarantine, QuarantinedTest
 
 TEST, OTHER = "test_checkpoint_1.py::test_a", "test_checkpoint_1.py::test_b"
 INPUTS = ("tests", "config")
 ORDER = Condition(ConditionKind.ORDER, seed=0)
 BUSY = Condition(ConditionKind.BUSY)
 PARALLEL = Condition(ConditionKind.PARALLEL, pairs=2)
-NOTHING = Ledger()
-KNOWN = Ledger(tests=(Quarantined(test=TEST),))
+NOTHING = Quarantine()
+KNOWN = Quarantine(tests=(QuarantinedTest(test=TEST),))
 PROVEN = {"proof": "p" * 64, "reason": None, "refuted": False}
 REFUTED = {"proof": None, "reason": "1 of 2 tests flip", "refuted": True}
 UNKNOWN = {"proof": None, "reason": "not tried in parallel", "refuted": False}
@@ -31,7 +31,7 @@ LOST = ReferenceRun(PARALLEL, {}, lost="killed")
 
 
 @pytest.mark.parametrize(
-    ("runs", "ledger", "reason", "refuted"),
+    ("runs", "quarantine", "reason", "refuted"),
     [
         ([ran(AS_IS), ran(ORDER), ran(PARALLEL)], NOTHING, None, False),
         ([ran(AS_IS), ran(ORDER), ran(BUSY), ran(PARALLEL), ran(PARALLEL)], NOTHING, None, False),
@@ -57,9 +57,9 @@ LOST = ReferenceRun(PARALLEL, {}, lost="killed")
         ([ran(AS_IS), ran(ORDER), ran(PARALLEL), ran(ORDER, alone=TEST)], NOTHING, None, False),
     ],
 )
-def test_equal_results_in_any_order_and_in_parallel_are_a_proof(bench, runs, ledger, reason, refuted):
+def test_equal_results_in_any_order_and_in_parallel_are_a_proof(bench, runs, quarantine, reason, refuted):
     observed = ObservedRuns(bench().checkpoints[0], tuple(runs))
-    facts = proof_facts(observed, ledger, "test")
+    facts = proof_facts(observed, quarantine, "test")
     assert (facts["reason"], facts["refuted"]) == (reason, refuted)
     assert facts["proof"] == (None if reason else proof_digest("tests", "config", "test"))
 

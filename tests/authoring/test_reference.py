@@ -52,8 +52,8 @@ def reference(bench, cache, need_bubblewrap):
 
 
 def test_every_test_that_does_not_pass_is_told(reference):
-    ledger = json.dumps({"schema_version": 1, "tests": [{"test": "test_checkpoint_1.py::test_flaky"}]})
-    report = reference({"tests/test_checkpoint_1.py": TESTS, "tests/flaky.json": ledger})
+    quarantine = json.dumps({"schema_version": 1, "tests": [{"test": "test_checkpoint_1.py::test_flaky"}]})
+    report = reference({"tests/test_checkpoint_1.py": TESTS, "tests/flaky.json": quarantine})
     found = {finding.test.partition("::")[2]: finding for finding in report.outcome.findings}
     assert {name: (one.location.line, one.severity) for name, one in found.items()} == {
         "test_wrong[\\x1b[31m]": (9, Severity.ERROR),

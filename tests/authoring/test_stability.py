@@ -42,13 +42,13 @@ from slop_code.authoring.check.stability.stability_rules import (
     undecided_group_findings,
 )
 from slop_code.authoring.check.stability.stability_rules import PARALLEL as PARALLEL_RULE
-from slop_code.authoring.check.stability.stability_step import add_to_ledger, first_runs
+from slop_code.authoring.check.stability.stability_step import add_to_quarantine, first_runs
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.cli.main import parser
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.evaluation.problem.quarantine import Quarantine, QuarantinedTest, quarantine_path, read_quarantine
 from slop_code.execution import EnvironmentSpec
 from slop_code.execution.processors import available_cpus
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -241,17 +241,17 @@ PARALLEL_TESTS = {"config.yaml": SOUND["config.yaml"] + "parallel: 2\n"}
         (LOST, PARALLEL_TESTS, False),
     ],
 )
-def test_the_ledger_gets_what_may_flip_in_an_evaluation(bench, rule, declared, taken):
+def test_the_quarantine_gets_what_may_flip_in_an_evaluation(bench, rule, declared, taken):
     one = bench(declared)
-    path = ledger_path(one.problem)
-    assert add_to_ledger(one, [flip(rule, TEST)]) == (path if taken else None)
+    path = quarantine_path(one.problem)
+    assert add_to_quarantine(one, [flip(rule, TEST)]) == (path if taken else None)
     assert path.exists() is taken
 
 
-def test_the_ledger_keeps_what_it_has(bench):
+def test_the_quarantine_keeps_what_it_has(bench):
     one = bench()
-    kept = Quarantined(test="test_checkpoint_1.py::test_one_word", reason="by hand")
-    Ledger(tests=(kept,)).save(ledger_path(one.problem))
+    kept = QuarantinedTest(test="test_checkpoint_1.py::test_one_word", reason="by hand")
+    Quarantine(tests=(kept,)).save(quarantine_path(one.problem))
     found = [
         flip(LOAD, TEST),
         flip(FLAKY, "test_checkpoint_1.py::test_a[1]"),
@@ -259,22 +259,26 @@ def test_the_ledger_keeps_what_it_has(bench):
         flip(FLAKY, "test_checkpoint_1.py::test_one_word"),
         flip(LOST, "test_checkpoint_1.py::test_lost"),
     ]
-    assert add_to_ledger(one, found) == ledger_path(one.problem)
-    ledger = read_ledger(one.problem)
-    assert [entry.test.partition("::")[2] for entry in ledger.tests] == ["test_a[1]", "test_one_word", "test_second"]
-    assert ledger.tests[1] == kept
-    assert ledger.tests[2].reason.startswith("load-dependent-test: flips")
-    before = ledger_path(one.problem).stat().st_mtime_ns
-    assert add_to_ledger(one, found) is None
-    assert ledger_path(one.problem).stat().st_mtime_ns == before
+    assert add_to_quarantine(one, found) == quarantine_path(one.problem)
+    quarantine = read_quarantine(one.problem)
+    assert [entry.test.partition("::")[2] for entry in quarantine.tests] == [
+        "test_a[1]",
+        "test_one_word",
+        "test_second",
+    ]
+    assert quarantine.tests[1] == kept
+    assert quarantine.tests[2].reason.startswith("load-dependent-test: flips")
+    before = quarantine_path(one.problem).stat().st_mtime_ns
+    assert add_to_quarantine(one, found) is None
+    assert quarantine_path(one.problem).stat().st_mtime_ns == before
 
 
-def test_a_name_that_no_ledger_can_hold_is_told(bench):
+def test_a_name_that_no_quarantine_can_hold_is_told(bench):
     with pytest.raises(UsageError, match="rename"):
-        add_to_ledger(bench(), [flip(FLAKY, "a:b.py::test_c")])
+        add_to_quarantine(bench(), [flip(FLAKY, "a:b.py::test_c")])
 
 
-LEDGER = {
+QUARANTINE = {
     "tests/flaky.json": json.dumps(
         {
             "schema_version": 1,
@@ -293,12 +297,12 @@ LEDGER = {
     [([(AS_IS, "++")], [5]), ([(AS_IS, "++"), (BUSY, "-")], []), ([], [])],
     ids=["steady", "flips", "not seen"],
 )
-def test_needless_entries_of_the_ledger(bench, conditions, lines):
+def test_needless_entries_of_the_quarantine(bench, conditions, lines):
     """Of a test that nobody has seen, such as that of another checkpoint, nothing is known."""
-    one = bench(LEDGER)
+    one = bench(QUARANTINE)
     seen = [ObservedRuns(one.checkpoints[0], tuple(runs(*conditions)))] if conditions else []
     assert [
-        finding.location.line for finding in needless_quarantine_findings(one, seen, read_ledger(one.problem))
+        finding.location.line for finding in needless_quarantine_findings(one, seen, read_quarantine(one.problem))
     ] == lines
 
 

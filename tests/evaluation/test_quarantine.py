@@ -8,7 +8,13 @@ import pytest
 
 from slop_code.errors import ConfigError
 from slop_code.evaluation import CorrectnessResults
-from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, line_in_ledger, read_ledger
+from slop_code.evaluation.problem.quarantine import (
+    Quarantine,
+    QuarantinedTest,
+    line_in_quarantine,
+    quarantine_path,
+    read_quarantine,
+)
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
 
@@ -44,18 +50,18 @@ TESTS = """
     ],
 )
 def test_what_an_entry_covers(entry, nodeid, covered):
-    assert Ledger(tests=(Quarantined(test=entry),)).covers(nodeid) is covered
+    assert Quarantine(tests=(QuarantinedTest(test=entry),)).covers(nodeid) is covered
 
 
-def test_a_ledger_loads_back(tmp_path, make_problem):
+def test_a_quarantine_loads_back(tmp_path, make_problem):
     problem = make_problem({"test_checkpoint_1.py": TESTS})
-    assert read_ledger(problem) == Ledger()
-    assert line_in_ledger(problem, "a.py::test_x[é]") is None
-    ledger = Ledger(tests=(Quarantined(test="a.py::test_x[é]", reason="“odd”"),))
-    ledger.save(ledger_path(problem))
-    assert read_ledger(problem) == ledger
-    assert line_in_ledger(problem, "a.py::test_x[é]") == 5
-    assert line_in_ledger(problem, "a.py::test_x") is None
+    assert read_quarantine(problem) == Quarantine()
+    assert line_in_quarantine(problem, "a.py::test_x[é]") is None
+    quarantine = Quarantine(tests=(QuarantinedTest(test="a.py::test_x[é]", reason="“odd”"),))
+    quarantine.save(quarantine_path(problem))
+    assert read_quarantine(problem) == quarantine
+    assert line_in_quarantine(problem, "a.py::test_x[é]") == 5
+    assert line_in_quarantine(problem, "a.py::test_x") is None
 
 
 @pytest.mark.parametrize(
@@ -67,10 +73,10 @@ def test_a_ledger_loads_back(tmp_path, make_problem):
         ('{"schema_version": 2}', "schema_version: Input should be 1"),
     ],
 )
-def test_a_ledger_that_cannot_be_read(make_problem, text, fact):
+def test_a_quarantine_that_cannot_be_read(make_problem, text, fact):
     problem = make_problem({"test_checkpoint_1.py": TESTS}, files={"tests/flaky.json": text})
     with pytest.raises(ConfigError, match=r"flaky\.json: ") as caught:
-        read_ledger(problem)
+        read_quarantine(problem)
     assert fact in str(caught.value)
 
 
@@ -79,8 +85,8 @@ def evaluated(make_problem, make_submission, evaluate, tmp_path):
     """`evaluated(names)`: the result of a problem with these under quarantine, stored and verified."""
 
     def run(*names, **config):
-        ledger = json.dumps({"tests": [{"test": f"test_checkpoint_1.py::{name}"} for name in names]})
-        problem = make_problem({"test_checkpoint_1.py": TESTS}, config=config, files={"tests/flaky.json": ledger})
+        quarantine = json.dumps({"tests": [{"test": f"test_checkpoint_1.py::{name}"} for name in names]})
+        problem = make_problem({"test_checkpoint_1.py": TESTS}, config=config, files={"tests/flaky.json": quarantine})
         submission = make_submission({"main.py": "print('hello')"})
         results = evaluate(problem, submission, output_dir=tmp_path)
         results.save(tmp_path / "evaluation.json")

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import strategies as st
 
 from slop_code.evaluation.config import ProblemConfig
-from slop_code.evaluation.problem.quarantine import LEDGER, read_ledger
+from slop_code.evaluation.problem.quarantine import QUARANTINE_FILE, read_quarantine
 from slop_code.execution.environment import EnvironmentSpec, parse_size
 from tests.fuzz.odd_input import answered, as_json, damaged, edited, fuzzed, numbers, odd_text, odd_values
 
@@ -36,7 +36,7 @@ FULL_ENVIRONMENT = {
     "isolation": "strict",
     "network": "none",
 }
-LEDGER_FILE = {"schema_version": 1, "tests": [{"test": "test_a.py::test_b", "reason": "now and then"}]}
+CONTENT = {"schema_version": 1, "tests": [{"test": "test_a.py::test_b", "reason": "now and then"}]}
 YAML_PIECES = [
     "&a", "*a", "*b", "<<:", "<<: *a", "!!python/object:os.system {}", "!!python/name:os.system", "!!int", "!!bool",
     "!!float", "!!null", "!!binary", "!!timestamp", "!!omap", "!!set", "!!pairs", "!!str", "!!map", "!!seq", "!!merge",
@@ -103,18 +103,18 @@ def test_an_environment_loads_or_is_a_config_error(folder: Path, raw: bytes) -> 
     assert spec.digest() == EnvironmentSpec.from_yaml(path).digest()
 
 
-@fuzzed(raw=st.one_of(edited(LEDGER_FILE).map(as_json), damaged(as_json(LEDGER_FILE)), st.binary(max_size=40)))
-def test_a_ledger_loads_or_is_a_config_error(folder: Path, raw: bytes) -> None:
+@fuzzed(raw=st.one_of(edited(CONTENT).map(as_json), damaged(as_json(CONTENT)), st.binary(max_size=40)))
+def test_a_quarantine_loads_or_is_a_config_error(folder: Path, raw: bytes) -> None:
     (folder / "config.yaml").write_bytes(PROBLEM)
-    path = folder / "tests" / LEDGER
+    path = folder / "tests" / QUARANTINE_FILE
     path.write_bytes(raw)
     problem = ProblemConfig.from_yaml(folder)
-    ledger = answered(lambda: read_ledger(problem))
-    if ledger is None:
+    quarantine = answered(lambda: read_quarantine(problem))
+    if quarantine is None:
         return
-    assert all(ledger.covers(one.test) for one in ledger.tests)
-    ledger.save(path)
-    assert read_ledger(problem) == ledger
+    assert all(quarantine.covers(one.test) for one in quarantine.tests)
+    quarantine.save(path)
+    assert read_quarantine(problem) == quarantine
 
 
 @fuzzed(text=odd_text, number=st.integers())

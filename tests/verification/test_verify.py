@@ -445,7 +445,7 @@ def test_markers_are_compared_in_every_pair(pair):
     ]
 
 
-def test_a_quarantine_in_all_evidence_is_compared_with_the_ledger(result):
+def test_a_quarantine_in_all_evidence_is_compared_with_that_of_the_problem(result):
     path = result()
     forge_quarantine(path)
     for name, markers in NOT_PASSED.items():
@@ -457,7 +457,7 @@ def test_a_quarantine_in_all_evidence_is_compared_with_the_ledger(result):
     assert not_checked(path, words) == [NO_SNAPSHOT]
 
 
-def test_a_test_of_the_ledger_that_was_not_in_quarantine_is_a_finding(result, tmp_path):
+def test_a_test_that_is_in_quarantine_only_in_the_problem_is_a_finding(result, tmp_path):
     shutil.copytree(DATA / "words", tmp_path / "words")
     (tmp_path / "words" / "tests" / "flaky.json").write_text(json.dumps({"tests": [{"test": SHOUTS}]}))
     found = found_in(result(), ProblemConfig.from_yaml(tmp_path / "words"))

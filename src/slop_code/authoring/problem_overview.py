@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import CheckpointState, ProblemConfig
 from slop_code.evaluation.context import EvaluationContext
 from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
-from slop_code.evaluation.problem.quarantine import read_ledger
+from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.pytest_runner import prepare_tests
 from slop_code.evaluation.selection import checkpoint_of
 from slop_code.execution.assets import walk
@@ -66,7 +66,7 @@ class ProblemOverview:
     """Installed versions by declared test dependency."""
 
     quarantined: tuple[str, ...] = ()
-    """Tests in the ledger of flaky tests."""
+    """Tests in the quarantine."""
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ def overview(
         tuple(checkpoints),
         tuple(asset_of(name, problem.path, path) for name, path in problem.assets.items()),
         {item: versions.get(distribution(item) or "") for item in problem.test_dependencies},
-        tuple(entry.test for entry in read_ledger(problem).tests),
+        tuple(entry.test for entry in read_quarantine(problem).tests),
     )
 
 

@@ -32,7 +32,7 @@ BUILTIN_MARKERS: dict[str, tuple[str, GroupType]] = {
 
 
 QUARANTINED = "quarantined"
-"""Marker of the tests that the problem's ledger of flaky tests covers; on other tests it is removed."""
+"""Marker of the tests that the problem's quarantine covers; on other tests it is removed."""
 
 PYTEST_MARKERS = ("filterwarnings", "parametrize", "skip", "skipif", "timeout", "usefixtures", "xfail")
 

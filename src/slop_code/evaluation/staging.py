@@ -22,7 +22,7 @@ from slop_code.evaluation.evidence import NO_TESTS, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.problem.problem_contents import Contents, file_digests, selected_inputs
-from slop_code.evaluation.problem.quarantine import read_ledger
+from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.result_files.evidence_files import EXIT, ROSTER, STREAM
 from slop_code.evaluation.roster import Roster, RosterEntry
@@ -228,8 +228,8 @@ def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -
 
 
 def _roster(problem: ProblemConfig, collected: Sequence[RosterEntry]) -> Roster:
-    ledger = read_ledger(problem)
-    return Roster(tuple(_quarantined(entry) if ledger.covers(entry.nodeid) else entry for entry in collected))
+    quarantine = read_quarantine(problem)
+    return Roster(tuple(_quarantined(entry) if quarantine.covers(entry.nodeid) else entry for entry in collected))
 
 
 def _collection_failure(context: EvaluationContext, exit_code: int, stream: Stream) -> str | None:

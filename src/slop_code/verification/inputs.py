@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
-from slop_code.evaluation.problem.quarantine import read_ledger
+from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.pytest_arguments import options_of
 from slop_code.execution.submission import read_tree
 from slop_code.runs.run_layout import SNAPSHOT, stored_snapshot
@@ -42,10 +42,10 @@ def problem_discrepancies(stored: CorrectnessResults, problem: ProblemConfig) ->
 
 
 def quarantine_discrepancies(roster: Roster, problem: ProblemConfig) -> Iterator[Discrepancy]:
-    """Tests that are in quarantine in the roster or in the problem's ledger, but not in both."""
-    ledger = read_ledger(problem)
+    """Tests that are in quarantine according to the roster or to the problem, but not to both."""
+    quarantine = read_quarantine(problem)
     for entry in roster.entries:
-        recorded, covered = QUARANTINED in entry.markers, ledger.covers(entry.nodeid)
+        recorded, covered = QUARANTINED in entry.markers, quarantine.covers(entry.nodeid)
         if recorded != covered:
             stored, listed = (QUARANTINED if value else f"not {QUARANTINED}" for value in (recorded, covered))
             yield Discrepancy("quarantine", entry.nodeid, stored, listed)

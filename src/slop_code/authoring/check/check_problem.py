@@ -1,4 +1,4 @@
-"""The check of a problem: its steps, and the ledger of flaky tests."""
+"""The check of a problem: its steps, and the quarantine of flaky tests."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _record_proofs(bench: Workbench, reports: Sequence[StepReport], listener: Ch
 
 
 def _quarantine(bench: Workbench, findings: Sequence[Finding], listener: CheckListener) -> None:
-    from slop_code.authoring.check.stability.stability_step import add_to_ledger
+    from slop_code.authoring.check.stability.stability_step import add_to_quarantine
 
-    if path := add_to_ledger(bench, findings):
+    if path := add_to_quarantine(bench, findings):
         listener.changed(f"{path}: flaky tests were added; they no longer decide a verdict")

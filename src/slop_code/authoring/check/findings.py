@@ -79,7 +79,7 @@ class Finding:
     """Lines that show it: a diff, a failure, a command that reproduces it."""
 
     measured: str = ""
-    """The part of the message that the ledger of flaky tests records as the reason."""
+    """The part of the message that the quarantine records as the reason."""
 
     @property
     def severity(self) -> Severity:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import ProblemConfig
 
-LEDGER = "flaky.json"
+QUARANTINE_FILE = "flaky.json"
 """Name of the file in the tests folder."""
 
 SIZE_LIMIT = 4 << 20
 EXPECTED = '{"schema_version": 1, "tests": [{"test": "FILE::ID", "reason": "…"}]}'
 
 
-class Quarantined(BaseModel):
+class QuarantinedTest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     test: Annotated[str, Field(pattern=r"^[^:]+\.py::.+$")]
@@ -35,11 +35,11 @@ class Quarantined(BaseModel):
         return nodeid == self.test or nodeid.startswith((f"{self.test}[", f"{self.test}::"))
 
 
-class Ledger(BaseModel):
+class Quarantine(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     schema_version: Literal[1] = 1
-    tests: tuple[Quarantined, ...] = ()
+    tests: tuple[QuarantinedTest, ...] = ()
 
     def covers(self, nodeid: str) -> bool:
         return any(entry.covers(nodeid) for entry in self.tests)
@@ -48,17 +48,17 @@ class Ledger(BaseModel):
         write_atomic(path, json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n")
 
 
-def ledger_path(problem: ProblemConfig) -> Path:
-    return problem.path / "tests" / LEDGER
+def quarantine_path(problem: ProblemConfig) -> Path:
+    return problem.path / "tests" / QUARANTINE_FILE
 
 
-def read_ledger(problem: ProblemConfig) -> Ledger:
-    """The problem's ledger; an empty one if there is no file."""
-    path = ledger_path(problem)
+def read_quarantine(problem: ProblemConfig) -> Quarantine:
+    """The problem's quarantine; an empty one if there is no file."""
+    path = quarantine_path(problem)
     try:
-        return Ledger.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
+        return Quarantine.model_validate_json(read_bounded(path, SIZE_LIMIT), strict=True)
     except FileNotFoundError:
-        return Ledger()
+        return Quarantine()
     except ValidationError as error:
         raise _refused(path, f"{first_mistake(error)}; expected {EXPECTED}") from error
     except TooLargeError as error:
@@ -71,10 +71,10 @@ def _refused(path: Path, message: str) -> ConfigError:
     return ConfigError(mistakes=[ConfigMistake(path, message)])
 
 
-def line_in_ledger(problem: ProblemConfig, test: str) -> int | None:
+def line_in_quarantine(problem: ProblemConfig, test: str) -> int | None:
     """The number of the line that has the entry with this name."""
     try:
-        text = read_bounded(ledger_path(problem), SIZE_LIMIT).decode("utf-8", "replace")
+        text = read_bounded(quarantine_path(problem), SIZE_LIMIT).decode("utf-8", "replace")
     except (OSError, TooLargeError):
         return None
     position = text.find(json.dumps(test, ensure_ascii=False))

@@ -14,7 +14,7 @@ from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.problem.canary import canary_of, text_files
 from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
-from slop_code.evaluation.problem.quarantine import LEDGER
+from slop_code.evaluation.problem.quarantine import QUARANTINE_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ NO_CANARY = Rule.warning(
 RULES = (NO_CANARY,)
 
 WITHOUT_COMMENTS = frozenset({".json", ".jsonl", ".csv", ".tsv", ".txt"})
-MADE_BY_US = frozenset({LEDGER, LOCK_NAME})
+MADE_BY_US = frozenset({QUARANTINE_FILE, LOCK_NAME})
 MAX_FINDINGS = 20
 
 

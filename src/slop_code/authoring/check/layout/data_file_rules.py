@@ -13,7 +13,7 @@ from slop_code.authoring.check.layout.problem_files import TESTS, called, string
 from slop_code.authoring.check.yaml_keys import line_of_key
 from slop_code.evaluation.problem.dependency_lock import NAME as LOCK_NAME
 from slop_code.evaluation.problem.problem_lookup import CONFIG
-from slop_code.evaluation.problem.quarantine import LEDGER
+from slop_code.evaluation.problem.quarantine import QUARANTINE_FILE
 from slop_code.execution.assets import ASSETS_DIR_VARIABLE, asset_variable
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ RULES = (UNUSED_ASSET, UNUSED_DATA)
 PREFIX = asset_variable("")
 LISTING = frozenset({"iterdir", "listdir", "scandir", "walk", "copytree"})
 GLOBS = frozenset({"glob", "rglob", "iglob"})
-ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", "*_test.py", LEDGER, LOCK_NAME)
+ASIDE = ("README*", "LICENSE*", ".git*", "py.typed", "pytest.ini", "*.pyi", "*_test.py", QUARANTINE_FILE, LOCK_NAME)
 
 
 def unused_assets(files: ProblemFiles) -> Iterator[Finding]:

@@ -11,10 +11,10 @@ from slop_code.authoring.check.layout import (
     data_file_rules,
     file_rules,
     import_rules,
-    ledger_rules,
     marker_rules,
     name_rules,
     port_rules,
+    quarantine_rules,
     sleep_and_network_rules,
     write_rules,
 )
@@ -37,7 +37,7 @@ PARTS = (
     port_rules,
     sleep_and_network_rules,
     write_rules,
-    ledger_rules,
+    quarantine_rules,
     canary_rules,
 )
 
@@ -74,7 +74,7 @@ def _findings(files: ProblemFiles) -> Iterator[Finding]:
     yield from sleep_and_network_rules.sleeping(files)
     yield from sleep_and_network_rules.networking(files)
     yield from write_rules.writing(files)
-    yield from ledger_rules.ledger(files)
+    yield from quarantine_rules.quarantine(files)
     yield from canary_rules.without_canary(files)
 
 

@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
     from slop_code.authoring.check.stability.stability_rules import ObservedRuns
     from slop_code.evaluation.config import ProblemConfig, Unit
-    from slop_code.evaluation.problem.quarantine import Ledger
+    from slop_code.evaluation.problem.quarantine import Quarantine
 
 NEEDED = (ConditionKind.ORDER, ConditionKind.PARALLEL)
 
 
-def proof_facts(observed: ObservedRuns, ledger: Ledger, unit: Unit) -> dict[str, Any]:
+def proof_facts(observed: ObservedRuns, quarantine: Quarantine, unit: Unit) -> dict[str, Any]:
     """The digest of the proof, or the reason why the runs prove nothing; `refuted`: they show the opposite."""
     runs = [run for run in observed.runs if run.alone is None]
     kinds = {run.condition.kind for run in runs}
-    flips = [test for test in flipping_tests(observed.runs) if not ledger.covers(test)]
+    flips = [test for test in flipping_tests(observed.runs) if not quarantine.covers(test)]
     inputs = {run.inputs for run in runs if run.inputs is not None}
     if flips:
         return _no_proof(f"{len(flips)} of {len(runs[0].passed)} tests flip", refuted=True)

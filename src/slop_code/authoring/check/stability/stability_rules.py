@@ -11,7 +11,7 @@ from slop_code.authoring.check.python_sources import location_of_checkpoint, loc
 from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, reproduce_command
 from slop_code.authoring.check.stability.flips import Cause, cause_of, flipping_tests, full_runs, is_steady, odd_runs
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.problem.quarantine import LEDGER, line_in_ledger
+from slop_code.evaluation.problem.quarantine import QUARANTINE_FILE, line_in_quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.stability.conditions import Condition, ReferenceRun
     from slop_code.authoring.check.workbench import Workbench
     from slop_code.evaluation.config import CheckpointConfig
-    from slop_code.evaluation.problem.quarantine import Ledger
+    from slop_code.evaluation.problem.quarantine import Quarantine
     from slop_code.evaluation.report import CorrectnessResults
 
 FLAKY = Rule.error(
@@ -57,7 +57,7 @@ NOTHING_DECIDES = Rule.warning(
 )
 NEEDLESS = Rule.note(
     "needless-quarantine",
-    "A test is in the ledger of flaky tests and does not flip",
+    "A test is in the quarantine and does not flip",
     "Remove it from tests/flaky.json if it is fixed; raise --repeat if it flips rarely.",
     in_code=False,
 )
@@ -75,12 +75,12 @@ class ObservedRuns:
     runs: tuple[ReferenceRun, ...]
 
 
-def flip_findings(bench: Workbench, observed: ObservedRuns, ledger: Ledger) -> Iterator[Finding]:
-    """Findings about tests that flip, except those in the ledger."""
+def flip_findings(bench: Workbench, observed: ObservedRuns, quarantine: Quarantine) -> Iterator[Finding]:
+    """Findings about tests that flip, except those in the quarantine."""
     name, runs = observed.checkpoint.name, observed.runs
     for test in flipping_tests(runs):
         cause = cause_of(runs, test)
-        if cause is None or ledger.covers(test):
+        if cause is None or quarantine.covers(test):
             continue
         rule = RULE_OF[cause]
         declared = rule is PARALLEL and bench.problem.fixed_pairs > 1
@@ -164,16 +164,16 @@ def lost_verdict_findings(bench: Workbench, observed: ObservedRuns) -> Iterator[
 
 
 def needless_quarantine_findings(
-    bench: Workbench, observed: Sequence[ObservedRuns], ledger: Ledger
+    bench: Workbench, observed: Sequence[ObservedRuns], quarantine: Quarantine
 ) -> Iterator[Finding]:
-    """Findings about ledger entries of tests that ran and did not flip; unknown tests belong to the step layout."""
+    """Findings about quarantine entries of tests that ran and did not flip; unknown tests belong to the step layout."""
     known = {test for item in observed for run in item.runs for test in run.passed}
     odd = {test for item in observed for test in flipping_tests(item.runs)}
-    for entry in ledger.tests:
+    for entry in quarantine.tests:
         covered = {test for test in known if entry.covers(test)}
         if not covered or covered & odd:
             continue
-        location = Location(f"tests/{LEDGER}", line_in_ledger(bench.problem, entry.test))
+        location = Location(f"tests/{QUARANTINE_FILE}", line_in_quarantine(bench.problem, entry.test))
         yield Finding(NEEDLESS, location, f"{shown_test(entry.test)} did not flip in any run", test=entry.test)
 
 
@@ -184,4 +184,4 @@ def undecided_group_findings(results: CorrectnessResults) -> Iterator[Finding]:
         tests = [test for test in results.tests if test.group_type is group]
         if tests and all(test.quarantined for test in tests):
             message = f"{name}: all tests of {group} are in quarantine ({len(tests)})"
-            yield Finding(NOTHING_DECIDES, Location(f"tests/{LEDGER}"), message, checkpoint=name)
+            yield Finding(NOTHING_DECIDES, Location(f"tests/{QUARANTINE_FILE}"), message, checkpoint=name)

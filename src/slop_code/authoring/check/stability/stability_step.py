@@ -45,7 +45,7 @@ from slop_code.authoring.check.stability.stability_rules import (
 from slop_code.authoring.check.workbench import reference_fault
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import AUTO
-from slop_code.evaluation.problem.quarantine import Ledger, Quarantined, ledger_path, read_ledger
+from slop_code.evaluation.problem.quarantine import Quarantine, QuarantinedTest, quarantine_path, read_quarantine
 from slop_code.evaluation.roster import unit_of
 from slop_code.execution.progress_events import ProgressKind
 
@@ -64,21 +64,21 @@ MAX_ALONE = 5
 
 
 def run(bench: Workbench) -> StepOutcome:
-    ledger, checkpoints = read_ledger(bench.problem), bench.checkpoints_with_reference()
-    observed = [observe_runs(bench, checkpoint, ledger) for checkpoint in checkpoints]
+    quarantine, checkpoints = read_quarantine(bench.problem), bench.checkpoints_with_reference()
+    observed = [observe_runs(bench, checkpoint, quarantine) for checkpoint in checkpoints]
     findings = [
         *[
             finding
             for runs in observed
-            for finding in (*flip_findings(bench, runs, ledger), *lost_verdict_findings(bench, runs))
+            for finding in (*flip_findings(bench, runs, quarantine), *lost_verdict_findings(bench, runs))
         ],
         *[finding for checkpoint in checkpoints for finding in undecided_group_findings(bench.reference(checkpoint))],
-        *needless_quarantine_findings(bench, observed, ledger),
+        *needless_quarantine_findings(bench, observed, quarantine),
     ]
     why_not, unit = why_not_parallel(bench.environment), bench.problem.unit
-    proofs = {runs.checkpoint.name: proof_facts(runs, ledger, unit) for runs in observed}
+    proofs = {runs.checkpoint.name: proof_facts(runs, quarantine, unit) for runs in observed}
     summary = [
-        *[line for runs in observed for line in summary_lines(runs, ledger)],
+        *[line for runs in observed for line in summary_lines(runs, quarantine)],
         *(proof_lines(proofs) if bench.problem.parallel == AUTO else ()),
         *([f"not tried in parallel: {why_not}"] if why_not and observed else []),
     ]
@@ -89,13 +89,13 @@ def run(bench: Workbench) -> StepOutcome:
             "repeat": bench.effort.repeat,
             "seed": bench.effort.seed,
             "not_in_parallel": why_not,
-            "checkpoints": {runs.checkpoint.name: facts(runs, ledger) for runs in observed},
+            "checkpoints": {runs.checkpoint.name: facts(runs, quarantine) for runs in observed},
             PARALLEL_FACTS: proofs if bench.problem.parallel == AUTO else {},
         },
     )
 
 
-def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger) -> ObservedRuns:
+def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, quarantine: Quarantine) -> ObservedRuns:
     """Runs under every condition, and further runs that find the cause of a flip."""
     runs = first_runs(bench, checkpoint)
     conditions = conditions_for(bench.environment, bench.effort)
@@ -105,7 +105,7 @@ def observe_runs(bench: Workbench, checkpoint: CheckpointConfig, ledger: Ledger)
     if any(run.lost for run in runs):
         bench.notify(ProgressKind.RETRY_WITHOUT_VERDICT, checkpoint, str(AS_IS))
         runs.append(run_under(bench, checkpoint, AS_IS))
-    unknown = [test for test in flipping_tests(runs) if not ledger.covers(test)]
+    unknown = [test for test in flipping_tests(runs) if not quarantine.covers(test)]
     for condition in conditions_to_repeat(runs, unknown):
         bench.notify(ProgressKind.RETRY_CONDITION, checkpoint, str(condition))
         runs.append(run_under(bench, checkpoint, condition))
@@ -143,23 +143,23 @@ def runs_alone(
                 break
 
 
-def add_to_ledger(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
+def add_to_quarantine(bench: Workbench, findings: Iterable[Finding]) -> Path | None:
     """Adds tests that can flip in an evaluation; returns None where there is nothing to add.
 
     Order-dependent tests cannot, as the order of an evaluation is fixed. Parallel-dependent tests can only where the
     problem allows parallel tests.
     """
-    known = read_ledger(bench.problem)
+    known = read_quarantine(bench.problem)
     rules = (FLAKY, LOAD, PARALLEL) if bench.problem.fixed_pairs > 1 else (FLAKY, LOAD)
-    added: dict[str, Quarantined] = {}
+    added: dict[str, QuarantinedTest] = {}
     for finding in findings:
         test = finding.test
         if finding.rule in rules and test and not known.covers(test):
             added.setdefault(test, _entry(test, f"{finding.rule.id}: {finding.measured}"))
     if not added:
         return None
-    path = ledger_path(bench.problem)
-    Ledger(tests=tuple(sorted((*known.tests, *added.values()), key=lambda entry: entry.test))).save(path)
+    path = quarantine_path(bench.problem)
+    Quarantine(tests=tuple(sorted((*known.tests, *added.values()), key=lambda entry: entry.test))).save(path)
     return path
 
 
@@ -168,34 +168,34 @@ def record_proofs(bench: Workbench, outcome: StepOutcome) -> Path | None:
     return save_proofs(bench.problem, outcome.facts[PARALLEL_FACTS]) if outcome.facts.get(PARALLEL_FACTS) else None
 
 
-def _entry(test: str, reason: str) -> Quarantined:
+def _entry(test: str, reason: str) -> QuarantinedTest:
     try:
-        return Quarantined(test=test, reason=reason)
+        return QuarantinedTest(test=test, reason=reason)
     except ValidationError as error:
         raise UsageError(
-            f"{shown_test(test)}: the ledger cannot hold this name; rename the test or its file"
+            f"{shown_test(test)}: the quarantine cannot hold this name; rename the test or its file"
         ) from error
 
 
-def summary_lines(observed: ObservedRuns, ledger: Ledger) -> Iterator[str]:
+def summary_lines(observed: ObservedRuns, quarantine: Quarantine) -> Iterator[str]:
     name, runs = observed.checkpoint.name, observed.runs
     kinds = Counter(run.condition.kind for run in runs if run.alone is None)
     odd = flipping_tests(runs)
     how_often = ", ".join(f"{kinds[kind]} {kind}" for kind in ConditionKind if kinds[kind])
     yield f"{name}: runs: {how_often}; {len(odd)} of {len(runs[0].passed)} tests flip"
     for test in odd:
-        if ledger.covers(test):
+        if quarantine.covers(test):
             yield f"{name}: in quarantine: {shown_test(test)} {pass_counts_text(runs, test)}"
 
 
-def facts(observed: ObservedRuns, ledger: Ledger) -> dict[str, Any]:
+def facts(observed: ObservedRuns, quarantine: Quarantine) -> dict[str, Any]:
     runs = observed.runs
     return {
         "runs": dict(Counter(str(run.condition.kind) for run in runs if run.alone is None)),
         "flips": {
             test: {
                 "cause": cause_of(runs, test),
-                "quarantined": ledger.covers(test),
+                "quarantined": quarantine.covers(test),
                 "conditions": _by_condition(runs, test),
             }
             for test in flipping_tests(runs)

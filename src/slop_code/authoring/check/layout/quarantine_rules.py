@@ -1,4 +1,4 @@
-"""Rules about the ledger of flaky tests, tests/flaky.json."""
+"""Rules about the quarantine of flaky tests, tests/flaky.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS
 from slop_code.authoring.check.python_sources import definitions
 from slop_code.errors import ConfigError
-from slop_code.evaluation.problem.quarantine import EXPECTED, LEDGER, line_in_ledger, read_ledger
+from slop_code.evaluation.problem.quarantine import EXPECTED, QUARANTINE_FILE, line_in_quarantine, read_quarantine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.python_sources import PythonSource
 
 UNREADABLE = Rule.error(
-    "ledger-unreadable",
-    "The ledger of flaky tests is invalid",
+    "quarantine-unreadable",
+    "The quarantine is invalid",
     f"Write {EXPECTED} into tests/flaky.json, or remove it.",
     in_code=False,
 )
 UNKNOWN_TEST = Rule.warning(
-    "ledger-test-unknown",
-    "The ledger of flaky tests names a test that does not exist",
+    "quarantine-test-unknown",
+    "The quarantine names a test that does not exist",
     "Remove the entry from tests/flaky.json, or correct the id of the test.",
     in_code=False,
 )
 RULES = (UNREADABLE, UNKNOWN_TEST)
 
-FILE = f"{TESTS}/{LEDGER}"
+FILE = f"{TESTS}/{QUARANTINE_FILE}"
 
 
-def ledger(files: ProblemFiles) -> Iterator[Finding]:
+def quarantine(files: ProblemFiles) -> Iterator[Finding]:
     try:
-        entries = read_ledger(files.problem).tests
+        entries = read_quarantine(files.problem).tests
     except ConfigError as error:
         for mistake in error.mistakes:
             yield Finding(UNREADABLE, Location(FILE), single_line(mistake.message))
@@ -49,7 +49,7 @@ def ledger(files: ProblemFiles) -> Iterator[Finding]:
         file = f"{TESTS}/{entry.test.partition('::')[0]}"
         if file not in paths or (file in sources and not _has(sources[file], entry.test)):
             message = f"there is no test {single_line(entry.test)}"
-            line = line_in_ledger(files.problem, entry.test)
+            line = line_in_quarantine(files.problem, entry.test)
             yield Finding(UNKNOWN_TEST, Location(FILE, line), message, test=entry.test)
 
 
