@@ -16,7 +16,7 @@ from slop_code.authoring.check.secrecy_step import (
 from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.workbench import Workbench
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.judge.watch import MAX_TEXT, Watch
+from slop_code.evaluation.judge.shown_files import MAX_TEXT, ShownFilesRecorder
 from tests.marks import in_long
 
 
@@ -159,76 +159,76 @@ def test_as_few_checkpoints_as_have_all_tests(authored, prior, chosen):
 
 
 @pytest.fixture
-def watched(tmp_path):
-    """A watch over a folder of tests, asked as an audit hook is: `watched(event, ...)`."""
+def recorder(tmp_path):
+    """A recorder for a folder of tests, asked as an audit hook is: `recorder(event, ...)`."""
     tests = tmp_path / "tests"
     tests.mkdir()
     (tests / "expected.txt").write_text("the answer is 42\n")
     (tests / "same.txt").write_text("  the answer is 42")
     (tests / "short.out").write_text("42\n")
     (tests / "long.out").write_text("4" * (MAX_TEXT + 1))
-    watch = Watch(str(tests), str(tmp_path), ())
-    watch.running = "test_x"
-    return watch
+    recorder = ShownFilesRecorder(str(tests), str(tmp_path), ())
+    recorder.running = "test_x"
+    return recorder
 
 
-def start(watch, *argv, **environment):
-    watch.hook("subprocess.Popen", (argv[0], list(argv), None, environment))
+def start(recorder, *argv, **environment):
+    recorder.hook("subprocess.Popen", (argv[0], list(argv), None, environment))
 
 
-def opens(watch, path, flags=os.O_RDONLY):
-    watch.hook("open", (str(path), "", flags))
+def opens(recorder, path, flags=os.O_RDONLY):
+    recorder.hook("open", (str(path), "", flags))
 
 
-def test_a_text_is_met_in_arguments_environment_and_files(watched, tmp_path):
-    start(watched, "main", "the answer is 42")
-    opens(watched, tmp_path / "tests" / "expected.txt")
-    start(watched, "main", "what is the answer?", A="b")
-    assert watched.passed_texts.matches == []
-    start(watched, "main", "--is=the answer is 42", WORD="the answer is 42")
-    start(watched, "main", "the answer is 42 again")
+def test_a_text_is_met_in_arguments_environment_and_files(recorder, tmp_path):
+    start(recorder, "main", "the answer is 42")
+    opens(recorder, tmp_path / "tests" / "expected.txt")
+    start(recorder, "main", "what is the answer?", A="b")
+    assert recorder.passed_texts.matches == []
+    start(recorder, "main", "--is=the answer is 42", WORD="the answer is 42")
+    start(recorder, "main", "the answer is 42 again")
     (tmp_path / "copy").write_text("# the answer is 42")
-    opens(watched, tmp_path / "copy", os.O_WRONLY)
-    start(watched, b"main")
-    opens(watched, tmp_path / "tests" / "same.txt")
+    opens(recorder, tmp_path / "copy", os.O_WRONLY)
+    start(recorder, b"main")
+    opens(recorder, tmp_path / "tests" / "same.txt")
     files = ["expected.txt", "same.txt"]
-    assert watched.passed_texts.matches == [{"files": files, "way": way, "test": "test_x"} for way in PassedBy]
+    assert recorder.passed_texts.matches == [{"files": files, "way": way, "test": "test_x"} for way in PassedBy]
 
 
-def test_what_a_program_writes_is_its_own(watched, tmp_path):
+def test_what_a_program_writes_is_its_own(recorder, tmp_path):
     """A file that the test opens for it is looked at as the program starts, and not again."""
-    opens(watched, tmp_path / "tests" / "expected.txt")
+    opens(recorder, tmp_path / "tests" / "expected.txt")
     (tmp_path / "out").touch()
-    opens(watched, tmp_path / "out", os.O_WRONLY)
-    start(watched, "main")
+    opens(recorder, tmp_path / "out", os.O_WRONLY)
+    start(recorder, "main")
     (tmp_path / "out").write_text("the answer is 42\n")
-    start(watched, "main")
-    assert watched.passed_texts.matches == []
+    start(recorder, "main")
+    assert recorder.passed_texts.matches == []
 
 
 @pytest.mark.parametrize("name", ["short.out", "long.out", "none.out"])
-def test_texts_that_are_not_looked_for(watched, tmp_path, name):
-    opens(watched, tmp_path / "tests" / name)
-    start(watched, "main", "42", "4" * (MAX_TEXT + 1))
-    assert watched.passed_texts.matches == []
+def test_texts_that_are_not_looked_for(recorder, tmp_path, name):
+    opens(recorder, tmp_path / "tests" / name)
+    start(recorder, "main", "42", "4" * (MAX_TEXT + 1))
+    assert recorder.passed_texts.matches == []
 
 
 @pytest.mark.parametrize("arguments", [(), (1, None), ("main", 5, None, None), ("main", ["\0", 5], None, {1: 2})])
-def test_odd_arguments_are_for_others_to_refuse(watched, tmp_path, arguments):
-    opens(watched, tmp_path / "tests" / "expected.txt")
-    watched.hook("subprocess.Popen", arguments)
-    opens(watched, tmp_path / "tests" / "same.txt")
-    assert sorted(watched.read) == ["expected.txt", "same.txt"]
+def test_odd_arguments_are_for_others_to_refuse(recorder, tmp_path, arguments):
+    opens(recorder, tmp_path / "tests" / "expected.txt")
+    recorder.hook("subprocess.Popen", arguments)
+    opens(recorder, tmp_path / "tests" / "same.txt")
+    assert sorted(recorder.read) == ["expected.txt", "same.txt"]
 
 
-def test_a_copy_is_not_a_reading(watched, tmp_path):
+def test_a_copy_is_not_a_reading(recorder, tmp_path):
     source, other = tmp_path / "tests" / "expected.txt", tmp_path / "tests" / "same.txt"
-    watched.hook("shutil.copyfile", (str(source), str(tmp_path / "copy")))
-    opens(watched, source)
-    watched.hook("os.link", (str(other), str(tmp_path / "link"), -1, -1))
-    assert (sorted(watched.copied), watched.read) == (["expected.txt", "same.txt"], {})
-    opens(watched, source)
-    assert list(watched.read) == ["expected.txt"]
+    recorder.hook("shutil.copyfile", (str(source), str(tmp_path / "copy")))
+    opens(recorder, source)
+    recorder.hook("os.link", (str(other), str(tmp_path / "link"), -1, -1))
+    assert (sorted(recorder.copied), recorder.read) == (["expected.txt", "same.txt"], {})
+    opens(recorder, source)
+    assert list(recorder.read) == ["expected.txt"]
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"shown": 1}', "[" * 100_000])

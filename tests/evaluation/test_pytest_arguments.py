@@ -9,7 +9,7 @@ import pytest
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.pytest_arguments import (
-    WATCH,
+    SHOWN_FILES_PLUGIN,
     PytestArguments,
     chosen_tests,
     options_of,
@@ -28,7 +28,7 @@ ROSTER = Roster(tuple(RosterEntry(name, ("error",) if "TestB" in name else ()) f
     [
         ([], PytestArguments()),
         (["-l", "--tb=short", "-vv"], PytestArguments(("-l", "--tb=short", "-vv"))),
-        (["--tb", "short", "-p", WATCH], PytestArguments(("--tb", "short", "-p", WATCH))),
+        (["--tb", "short", "-p", SHOWN_FILES_PLUGIN], PytestArguments(("--tb", "short", "-p", SHOWN_FILES_PLUGIN))),
         (["-k", "a or b"], PytestArguments(("-k", "a or b"), filters=("-k", "a or b"))),
         (["-ka"], PytestArguments(("-ka",), filters=("-ka",))),
         (["-vka"], PytestArguments(("-vka",), filters=("-vka",))),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code._arguments import check_command_words
 from slop_code.evaluation import judge
 from slop_code.evaluation.groups import BUILTIN_MARKERS
-from slop_code.evaluation.pytest_arguments import WATCH, parse_pytest_args
+from slop_code.evaluation.pytest_arguments import SHOWN_FILES_PLUGIN, parse_pytest_args
 from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, JSON_REPORT
 from slop_code.execution.installation.tool_environment import uvx_arguments
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
@@ -42,7 +42,7 @@ TEMPLATE_MODULES = ("fork_server", "supervisor", "judge_privileges", "collected_
 def judge_sources() -> Mapping[str, Path]:
     """The files that are loaded into the judge's pytest, by their names there."""
     own, fixtures = Path(judge.__file__).parent, Path(__file__).parents[1] / "pytest_plugin"
-    modules = {PLUGIN: "plugin.py", WATCH: "watch.py", OWN_PACKAGES: "own_packages.py"}
+    modules = {PLUGIN: "plugin.py", SHOWN_FILES_PLUGIN: "shown_files.py", OWN_PACKAGES: "own_packages.py"}
     modules[IMPORTED_TEMPLATE] = "imported_template.py"
     modules |= {f"slop_code_{name}": f"{name}.py" for name in (*PLUGIN_MODULES, *TEMPLATE_MODULES)}
     plugins = {f"{name}.py": own / file for name, file in modules.items()}

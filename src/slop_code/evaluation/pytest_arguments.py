@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GROUP = "--group"
 """Our own: pytest never sees it."""
 
-WATCH = "slop_code_watch"
+SHOWN_FILES_PLUGIN = "slop_code_shown_files"
 """Records which files of the tests the submission is shown; loaded only if `-p` names it."""
 
 EXPRESSIONS = ("-k", "-m")
@@ -94,7 +94,7 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
             given.append(value)
         if name in EXPRESSIONS and len(_OPERATOR.findall(value or "")) > MAX_OPERATORS:
             raise UsageError(f"{name}: more than {MAX_OPERATORS} operators; {STEP}")
-        if name == "-p" and value != WATCH:
+        if name == "-p" and value != SHOWN_FILES_PLUGIN:
             raise _refused(word)
         if name in FILTERS:
             filters += given

@@ -19,7 +19,7 @@ from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, reference_fault
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.problem_lookup import CONFIG
-from slop_code.evaluation.pytest_arguments import WATCH
+from slop_code.evaluation.pytest_arguments import SHOWN_FILES_PLUGIN
 from slop_code.evaluation.result_files.evidence_files import SHOWN as SHOWN_FILES
 from slop_code.evaluation.staging import ASSETS
 from slop_code.execution.progress_events import ProgressKind
@@ -151,7 +151,7 @@ def run(bench: Workbench) -> StepOutcome:
     if open_to_all := list(nothing_hidden(bench)):
         return StepOutcome(tuple(open_to_all), ("everything can be read by the submission",))
     observed = {
-        checkpoint.name: watch(bench, checkpoint) for checkpoint in covering(bench.checkpoints_with_reference())
+        checkpoint.name: shown_files(bench, checkpoint) for checkpoint in covering(bench.checkpoints_with_reference())
     }
     findings = [finding for name, files in observed.items() for finding in findings_of(bench.problem.path, name, files)]
     return StepOutcome(
@@ -181,12 +181,12 @@ def nothing_hidden(bench: Workbench) -> Iterator[Finding]:
         yield Finding(NOTHING_HIDDEN, Location(CONFIG), message)
 
 
-def watch(bench: Workbench, checkpoint: CheckpointConfig) -> ShownFiles:
+def shown_files(bench: Workbench, checkpoint: CheckpointConfig) -> ShownFiles:
     """Evaluates the reference again, with a judge that records which files the subject is shown."""
     bench.notify(ProgressKind.EVALUATE_REFERENCE, checkpoint)
     with tempfile.TemporaryDirectory(prefix="slop-code-shown-") as folder:
         request = EvaluationRequest(
-            checkpoint, bench.solution(checkpoint), pytest_args=("-p", WATCH), output=Path(folder)
+            checkpoint, bench.solution(checkpoint), pytest_args=("-p", SHOWN_FILES_PLUGIN), output=Path(folder)
         )
         if fault := reference_fault(checkpoint.name, bench.evaluate(request)):
             raise UsageError(fault)

@@ -1,4 +1,4 @@
-"""pytest plugin that records which files of the tests a submission is shown; the judge loads it as `slop_code_watch`.
+"""pytest plugin `slop_code_shown_files` of the judge: it records which files of the tests a submission is shown.
 
 It is loaded only for `problems check`. It writes a JSON file next to the other reports, with these keys:
 
@@ -42,7 +42,7 @@ MAX_TEXTS_SIZE = 16 << 20
 """Maximum size in bytes of all texts together."""
 
 
-class Watch:
+class ShownFilesRecorder:
     """Records the files that tests open, copy and hand over, by an audit hook and by hooks of pytest."""
 
     def __init__(self, tests: str, reports: str, test_code: Iterable[str]) -> None:
@@ -193,18 +193,18 @@ def _entries(folder: str) -> list[str]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    if _watch is None:
-        raise pytest.UsageError("there is no judge to watch")
-    _watch.reporter = config.pluginmanager.getplugin("slop_code_reporter")
-    config.pluginmanager.register(_watch, "slop_code_watch_report")
+    if _recorder is None:
+        raise pytest.UsageError("there is no judge whose files could be recorded")
+    _recorder.reporter = config.pluginmanager.getplugin("slop_code_reporter")
+    config.pluginmanager.register(_recorder, "slop_code_shown_files_report")
 
 
-def _install(judge: Any) -> Watch:
+def _install(judge: Any) -> ShownFilesRecorder:
     """Installs the hook when the plugin is imported, because a conftest may read files while it is loaded."""
     settings = judge._settings
-    watch = Watch(settings["tests"], os.path.dirname(settings["stream"]), settings["test_code"])
-    sys.addaudithook(watch.hook)
-    return watch
+    recorder = ShownFilesRecorder(settings["tests"], os.path.dirname(settings["stream"]), settings["test_code"])
+    sys.addaudithook(recorder.hook)
+    return recorder
 
 
-_watch = _install(sys.modules["slop_code_judge"]) if "slop_code_judge" in sys.modules else None
+_recorder = _install(sys.modules["slop_code_judge"]) if "slop_code_judge" in sys.modules else None
