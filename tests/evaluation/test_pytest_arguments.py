@@ -103,7 +103,10 @@ def test_node_ids_and_groups_choose_tests(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["test_checkpoint_1.py::test_"], "words checkpoint_2: no test test_checkpoint_1.py::test_"),
+        (
+            ["test_checkpoint_1.py::test_"],
+            "words checkpoint_2: no test test_checkpoint_1.py::test_; give a node id as `-v` lists it",
+        ),
         (["test_checkpoint_1.py", "gone.py"], "words checkpoint_2: no test gone.py"),
         (
             ["--group=Error", "test_checkpoint_1.py"],
