@@ -107,7 +107,10 @@ def test_node_ids_and_groups_choose_tests(words, expected):
             ["test_checkpoint_1.py::test_"],
             "words checkpoint_2: no test test_checkpoint_1.py::test_; give a node id as `-v` lists it",
         ),
-        (["test_checkpoint_1.py", "gone.py"], "words checkpoint_2: no test gone.py"),
+        (
+            ["test_checkpoint_1.py", "gone.py"],
+            "words checkpoint_2: no test gone.py; give a node id as `-v` lists it",
+        ),
         (
             ["--group=Error", "test_checkpoint_1.py"],
             "words checkpoint_2: no test that was chosen is in --group Error; choose others",
