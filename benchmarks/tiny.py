@@ -9,7 +9,7 @@ import yaml
 
 from benchmarks.setting import EXAMPLES, ROOT, SALTS
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
+from slop_code.evaluation.parallel.parallel_proof import ParallelProofs, proof_digest, proofs_path
 from slop_code.evaluation.problem.problem_contents import inputs_of
 
 if TYPE_CHECKING:

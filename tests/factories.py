@@ -10,7 +10,7 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.report import CorrectnessResults, TestResult
 from slop_code.execution import EnvironmentSpec
-from slop_code.runs.job_records import Submission
+from slop_code.runs.jobs.job_records import Submission
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -15,7 +15,7 @@ from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import REPORTS_DIR
 from slop_code.runs.discover import UNNAMED_RUN, discover
-from slop_code.runs.plan import make_plan
+from slop_code.runs.jobs.plan import make_plan
 from slop_code.runs.result_archive import pack_result
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import ExpectedDigests
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import Submission
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.job_records import Submission
+    from slop_code.runs.jobs.plan import Plan
 
 
 @dataclass(frozen=True)

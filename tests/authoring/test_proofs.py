@@ -8,7 +8,7 @@ from slop_code.authoring.check.stability.conditions import AS_IS, Condition, Con
 from slop_code.authoring.check.stability.proofs import proof_facts, proof_lines, save_proofs
 from slop_code.authoring.check.stability.stability_rules import ObservedRuns
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path, read_proofs
+from slop_code.evaluation.parallel.parallel_proof import ParallelProofs, proof_digest, proofs_path, read_proofs
 from slop_code.evaluation.problem.quarantine import Quarantine, QuarantinedTest
 
 TEST, OTHER = "test_checkpoint_1.py::test_a", "test_checkpoint_1.py::test_b"

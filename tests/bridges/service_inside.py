@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.bridges.service.request_bounds import RequestLimits
-    from slop_code.runs.scheduler import SchedulerContext
+    from slop_code.runs.jobs.scheduler import SchedulerContext
 
 
 def idle_scheduler(_jobs: object, context: SchedulerContext) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from slop_code.bridges.service.service_records import EvaluateRequest
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.reward_values import refused_rewards
 from slop_code.execution.cache import Cache
-from slop_code.runs.job_feed import JobFeed
+from slop_code.runs.jobs.job_feed import JobFeed
 from tests.bridges.service_inside import ServiceInside, idle_scheduler, open_queue
 from tests.bridges.service_process import request_for, tar_of, wait_until
 from tests.conftest import write_files

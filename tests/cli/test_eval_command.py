@@ -19,7 +19,7 @@ from slop_code.cli.signals import interrupts
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import read_lines
 from slop_code.runs.folders.run_lock import STATE_DIR
-from slop_code.runs.run_control import RunControl
+from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
 from tests.plugin_packages import install_package
@@ -529,7 +529,7 @@ def test_a_number_out_of_range_names_the_limits(bare, slop_code, option, limits)
 EXECUTOR = """
     from concurrent.futures import Future
 
-    from slop_code.runs.job_records import JobResult
+    from slop_code.runs.jobs.job_records import JobResult
 
     class Refusing:
         def __init__(self, slots, address, progress, cache):

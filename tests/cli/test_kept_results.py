@@ -144,7 +144,7 @@ EXECUTOR = """
     from pathlib import Path
 
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import JobResult
+    from slop_code.runs.jobs.job_records import JobResult
     from slop_code.runs.result_archive import read_archived_results
 
     FOLDER = Path(__file__).parent

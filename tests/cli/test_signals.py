@@ -8,7 +8,7 @@ import pytest
 
 from slop_code.cli.signals import cancelled_by_signals, interrupts
 from slop_code.execution.cancellation import wait_for
-from slop_code.runs.run_control import RunControl
+from slop_code.runs.jobs.run_control import RunControl
 
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

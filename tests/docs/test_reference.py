@@ -48,9 +48,9 @@ from slop_code.runs import (
     summary,
 )
 from slop_code.runs import checkpoint_lines as lines
-from slop_code.runs import job_records as records
 from slop_code.runs.follow.completeness import RUN_DONE_FILES, SNAPSHOT_DONE_FILES
 from slop_code.runs.follow.stop_file import StopFile
+from slop_code.runs.jobs import job_records as records
 from slop_code.runs.scb import agent_facts
 from tests.docs.pages import ROOT, section, table_rows
 

@@ -16,21 +16,21 @@ import pytest
 
 from slop_code.cli.main import run
 from slop_code.evaluation import CorrectnessResults, PytestRunner
-from slop_code.evaluation.problem.parallel_proof import (
+from slop_code.evaluation.parallel.parallel_proof import (
     ParallelProofs,
     is_proven,
     proof_digest,
     proofs_path,
     read_proofs,
 )
+from slop_code.evaluation.parallel.test_durations import load_durations
 from slop_code.evaluation.problem.problem_contents import inputs_of
 from slop_code.evaluation.result_files.evidence_files import ROSTER
 from slop_code.evaluation.roster import Roster
-from slop_code.evaluation.usage.test_durations import load_durations
 from slop_code.execution import processors
 from slop_code.execution.environment import load_environment
 from slop_code.execution.processors import available_cpus, processor_places
-from slop_code.runs.job_records import Submission
+from slop_code.runs.jobs.job_records import Submission
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key
 from slop_code.runs.run_layout import RESULT_FILE

@@ -29,7 +29,7 @@ from slop_code.execution.submission import tree_digest
 from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.ray.ray_executor import RayExecutor
-from slop_code.runs.job_records import JobRequest
+from slop_code.runs.jobs.job_records import JobRequest
 from slop_code.runs.result_archive import read_archived_results
 from tests.bridges.service_process import running_service
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation import ProblemConfig
     from slop_code.execution import EnvironmentSpec
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import JobResult
+    from slop_code.runs.jobs.job_records import JobResult
 
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("default")]
 

@@ -15,7 +15,7 @@ from slop_code.evaluation.report import Attempt, TestAttempt
 from slop_code.evaluation.usage.starvation import waited_for_others
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.runs.executors.worker import run_job
-from slop_code.runs.job_records import JobRequest
+from slop_code.runs.jobs.job_records import JobRequest
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.evaluation.problem.parallel_proof import (
+from slop_code.evaluation.parallel.parallel_proof import (
     SIZE_LIMIT,
     ParallelProofs,
     is_proven,

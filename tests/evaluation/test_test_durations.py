@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from slop_code.evaluation.usage import test_durations as module
-from slop_code.evaluation.usage.test_durations import load_durations, store_durations
+from slop_code.evaluation.parallel import test_durations as module
+from slop_code.evaluation.parallel.test_durations import load_durations, store_durations
 from slop_code.execution.cache import DURATIONS, Cache
 from tests.factories import result
 

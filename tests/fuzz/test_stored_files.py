@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from slop_code.evaluation.problem.parallel_proof import PROOFS, ParallelProofs, is_proven, proof_digest, read_proofs
-from slop_code.evaluation.usage.test_durations import load_durations
+from slop_code.evaluation.parallel.parallel_proof import PROOFS, ParallelProofs, is_proven, proof_digest, read_proofs
+from slop_code.evaluation.parallel.test_durations import load_durations
 from slop_code.execution.cache import DURATIONS, Cache
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.folders.run_lock import STATE_DIR

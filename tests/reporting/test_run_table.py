@@ -13,8 +13,8 @@ from slop_code.reporting.plan_lines import plan_lines, plan_rows
 from slop_code.reporting.run_table import SHOWN_CHECKPOINTS, SHOWN_REASONS, SHOWN_RUNS, show_run
 from slop_code.reporting.terminal import print_lines
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
-from slop_code.runs.job_records import Job, RunIssue
-from slop_code.runs.plan import Plan
+from slop_code.runs.jobs.job_records import Job, RunIssue
+from slop_code.runs.jobs.plan import Plan
 from slop_code.runs.summary import summarise
 from tests import factories
 

@@ -12,7 +12,7 @@ from slop_code.execution.trees import file_signatures
 from slop_code.runs import run_evaluation
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
 from slop_code.runs.folders.foreign_guard import MAX_LINE_LENGTH, foreign_summary_files
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 from slop_code.runs.result_archive import deliver
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE

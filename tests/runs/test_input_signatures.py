@@ -5,7 +5,7 @@ import pytest
 
 from slop_code.runs import input_signatures
 from slop_code.runs.input_signatures import InputSignatures
-from slop_code.runs.plan import make_plan
+from slop_code.runs.jobs.plan import make_plan
 from slop_code.runs.result_index import ResultIndex
 
 

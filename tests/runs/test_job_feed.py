@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from slop_code.evaluation.report import TestAttempt
-from slop_code.runs.job_feed import JobFeed
-from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
-from slop_code.runs.run_control import RunControl
+from slop_code.runs.jobs.job_feed import JobFeed
+from slop_code.runs.jobs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.jobs.run_control import RunControl
 from tests.runs.test_scheduler import LONG_S, Bench, Scripted, failed
 
 STARVED = {"a": TestAttempt(status="failed", duration_ms=1, failure_message=None, usage=None, timeout=None)}

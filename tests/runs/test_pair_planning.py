@@ -8,7 +8,7 @@ import random
 import pytest
 
 from slop_code.execution.cancellation import MAX_WAIT_S
-from slop_code.runs.pair_planning import RunningWork, WaitingWork, expected_left, slots_for_next
+from slop_code.runs.jobs.pair_planning import RunningWork, WaitingWork, expected_left, slots_for_next
 
 MANY = 99
 

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 from slop_code.errors import UsageError
-from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path
+from slop_code.evaluation.parallel.parallel_proof import ParallelProofs, proof_digest, proofs_path
 from slop_code.evaluation.report import Digests
 from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS, evaluation_version
 from slop_code.evaluation.roster import MAX_PAIRS
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
-from slop_code.runs.plan import OVERWRITE, Shard
+from slop_code.runs.jobs.plan import OVERWRITE, Shard
 from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, duration_key, result_cache_key, stale_reason
 from slop_code.runs.runs_api import evaluate_run
 

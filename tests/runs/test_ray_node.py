@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from slop_code.runs.executors.ray.node import ShippedTree, local_versions, run_on_node
-from slop_code.runs.job_records import JobRequest
+from slop_code.runs.jobs.job_records import JobRequest
 
 
 @pytest.mark.e2e

@@ -15,7 +15,7 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 from slop_code.runs.result_archive import deliver, pack_result, unpack_result
 from slop_code.runs.run_layout import RESULT_FILE
 

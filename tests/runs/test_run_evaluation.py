@@ -12,10 +12,10 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
 from slop_code.runs import discover, evaluate_run
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
-from slop_code.runs.job_records import JobResult, RunIssue
-from slop_code.runs.plan import Shard
+from slop_code.runs.jobs.job_records import JobResult, RunIssue
+from slop_code.runs.jobs.plan import Shard
+from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.result_index import ResultIndex
-from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, lines_of, open_runs
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary, summarise, write_summary

@@ -13,14 +13,14 @@ import pytest
 
 from slop_code.runs.discover import DiscoveredRun
 from slop_code.runs.folders.run_lock import STATE_DIR, lock_runs
-from slop_code.runs.plan import Shard
+from slop_code.runs.jobs.plan import Shard
 
 HOLDER = """
 import sys
 from pathlib import Path
 from slop_code.runs.discover import DiscoveredRun
 from slop_code.runs.folders.run_lock import lock_runs
-from slop_code.runs.plan import Shard
+from slop_code.runs.jobs.plan import Shard
 
 shard = Shard.parse(sys.argv[2]) if sys.argv[2] else None
 with lock_runs([DiscoveredRun("monday", Path(sys.argv[1]), ("a submission",))], shard) as [run]:

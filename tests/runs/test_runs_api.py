@@ -18,7 +18,7 @@ from slop_code.execution.environment import load_environment
 from slop_code.runs import Retries, RunControl, Shard, Submission, evaluate_run, evaluate_run_async, executors
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 
 LONG_S = 60

@@ -16,15 +16,15 @@ from slop_code.errors import InfrastructureError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.evaluation.report import Attempt, TestAttempt
 from slop_code.execution.cache import Cache
-from slop_code.runs import scheduler as module
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobPostponed, JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.jobs import scheduler as module
+from slop_code.runs.jobs.job_records import JobPostponed, JobResult, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.jobs.run_control import Retries, RunControl
+from slop_code.runs.jobs.scheduler import SchedulerContext, run_jobs
 from slop_code.runs.result_archive import read_archived_results
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key, result_cache_key
-from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import RESULT_FILE
-from slop_code.runs.scheduler import SchedulerContext, run_jobs
 
 AT_ONCE = Retries(wait_s=0)
 LONG_S = 60

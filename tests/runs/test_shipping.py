@@ -21,7 +21,7 @@ from slop_code.runs.executors.ray import shipping
 from slop_code.runs.executors.ray.node import NodeVersions
 from slop_code.runs.executors.ray.ray_executor import request_for_node
 from slop_code.runs.executors.ray.shipping import pack, pack_problem, received_problem, unpack
-from slop_code.runs.job_records import JobRequest
+from slop_code.runs.jobs.job_records import JobRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable

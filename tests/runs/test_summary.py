@@ -7,7 +7,7 @@ from slop_code.errors import ResultError
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.evaluation.report import Digests
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, Regressions
-from slop_code.runs.job_records import RunIssue
+from slop_code.runs.jobs.job_records import RunIssue
 from slop_code.runs.scb.agent_facts import AgentFacts
 from slop_code.runs.statistics import mean_bounds, wilson
 from slop_code.runs.summary import RunSummary, summarise, totals_of

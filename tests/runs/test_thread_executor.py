@@ -19,7 +19,7 @@ from slop_code.execution.submission import tree_digest
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.thread_executor import ThreadExecutor
 from slop_code.runs.executors.worker import run_job
-from slop_code.runs.job_records import JobRequest, Submission
+from slop_code.runs.jobs.job_records import JobRequest, Submission
 from slop_code.runs.result_archive import read_archived_results
 from tests.marks import in_long
 

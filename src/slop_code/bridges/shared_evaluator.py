@@ -11,7 +11,7 @@ from slop_code._arguments import same_parameters
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.evaluator.evaluator import Evaluator
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorRequest
-from slop_code.runs.run_control import Retries
+from slop_code.runs.jobs.run_control import Retries
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults

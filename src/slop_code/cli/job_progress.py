@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from slop_code.cli.messages import print_progress
 from slop_code.cli.signals import interrupts
 from slop_code.evaluation.context import ignore_progress
-from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted
+from slop_code.runs.jobs.job_records import JobPostponed, JobRetrying, JobStarted
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
     from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
-    from slop_code.runs.job_records import SubmissionOutcome
-    from slop_code.runs.run_control import RunControl
+    from slop_code.runs.jobs.job_records import SubmissionOutcome
+    from slop_code.runs.jobs.run_control import RunControl
     from slop_code.runs.run_evaluation import RunEvaluation
 
 

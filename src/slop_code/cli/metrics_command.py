@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.quality.measure_runs import MeasuredSnapshot, SnapshotToMeasure
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.plan import Plan
 
 
 def add_to(commands: Commands) -> None:

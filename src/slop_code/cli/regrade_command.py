@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.cli.eval.eval_actions import check_runs, discover_given
     from slop_code.evaluation.policy import PassPolicy
     from slop_code.execution.cache import Cache
-    from slop_code.runs.run_control import Retries
+    from slop_code.runs.jobs.run_control import Retries
     from slop_code.runs.run_evaluation import RunSettings, open_runs
     from slop_code.verification.regrade.earlier_results import check_label
     from slop_code.verification.regrade.regrade_runs import plan_regrade
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _regrade(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], arguments: argparse.Namespace) -> int:
     from slop_code.cli.job_progress import run_with_progress
-    from slop_code.runs.run_control import RunControl
+    from slop_code.runs.jobs.run_control import RunControl
     from slop_code.verification.regrade.earlier_results import label_for
     from slop_code.verification.regrade.regrade_runs import finish_record, grade_planned, keep_earlier
 

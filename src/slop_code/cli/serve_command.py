@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     from slop_code.bridges.service.request_bounds import RequestLimits
     from slop_code.bridges.service.server_inputs import QueueSettings
     from slop_code.execution.cache import Cache
-    from slop_code.runs.run_control import Retries
+    from slop_code.runs.jobs.run_control import Retries
 
     cache = Cache.default()
     state = arguments.state or cache.root / "service"

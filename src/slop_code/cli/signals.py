@@ -13,7 +13,7 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from slop_code.runs.run_control import RunControl
+    from slop_code.runs.jobs.run_control import RunControl
 
 MAX_CANCELLATIONS = 2
 

@@ -23,6 +23,8 @@ from slop_code.evaluation.evidence import REPORT_LIMIT, Evidence
 from slop_code.evaluation.grading import Grade, GradingRules, grade
 from slop_code.evaluation.groups import BUILTIN_MARKERS, GroupType, checked_group_for, group_of_ctrf_test
 from slop_code.evaluation.input_checks import submission_change, tree_after_tests
+from slop_code.evaluation.parallel.divide_tests import DividedTests, divide_tests
+from slop_code.evaluation.parallel.test_durations import store_durations
 from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
@@ -41,9 +43,7 @@ from slop_code.evaluation.run_tests import (
 )
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
-from slop_code.evaluation.usage.divide_tests import DividedTests, divide_tests
 from slop_code.evaluation.usage.repeat_tests import Repeater
-from slop_code.evaluation.usage.test_durations import store_durations
 from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline

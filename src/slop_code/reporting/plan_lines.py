@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from slop_code.reporting.terminal import StyledLine
-    from slop_code.runs.job_records import Submission
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.job_records import Submission
+    from slop_code.runs.jobs.plan import Plan
 
     PlanRow = tuple[Submission, str, str]
 

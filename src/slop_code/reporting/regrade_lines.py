@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.reporting.terminal import StyledLine
-    from slop_code.runs.job_records import RunIssue
+    from slop_code.runs.jobs.job_records import RunIssue
     from slop_code.verification.regrade.regrade_record import (
         RegradedCheckpoint,
         RegradedTest,

@@ -23,7 +23,7 @@ from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.folders.folder_kind import FolderKind, folder_advice
 from slop_code.runs.folders.mirror import check_mirror, mirror_folder, mirrored
-from slop_code.runs.job_records import RunIssue, Submission
+from slop_code.runs.jobs.job_records import RunIssue, Submission
 from slop_code.runs.run_layout import (
     RESULT_FILE,
     SNAPSHOT,

@@ -10,7 +10,7 @@ from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import issue_for
-from slop_code.runs.job_records import RunIssue
+from slop_code.runs.jobs.job_records import RunIssue
 from slop_code.runs.result_archive import pack_result, read_archived_results, unpack_result
 from slop_code.runs.result_cache_key import ExpectedDigests, stale_reason
 from slop_code.runs.run_layout import RESULT_FILE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults, Digests
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import Submission
+    from slop_code.runs.jobs.job_records import Submission
 
 Statuses = dict[tuple[str, str], str]
 

@@ -26,7 +26,7 @@ from slop_code.runs.run_layout import RESULT_FILE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from slop_code.runs.job_records import JobResult, Submission
+    from slop_code.runs.jobs.job_records import JobResult, Submission
 
 MAX_RAW_FILE = 256 << 20
 """Bytes of a file of .scbench: nothing larger is ever read as evidence."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import Submission
+    from slop_code.runs.jobs.job_records import Submission
 
 NO_RESULT = "no result yet"
 

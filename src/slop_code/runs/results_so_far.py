@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import SubmissionKey
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.job_records import SubmissionKey
+    from slop_code.runs.jobs.plan import Plan
     from slop_code.runs.run_evaluation import RunEvaluation
 
 NOT_YET = "not evaluated yet"

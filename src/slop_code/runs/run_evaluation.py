@@ -16,11 +16,11 @@ from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.executors import executor_class, is_remote
 from slop_code.runs.folders.foreign_guard import common_folder, foreign_files, foreign_summary_files, writes_summary
 from slop_code.runs.folders.run_lock import lock_common, lock_runs
-from slop_code.runs.job_records import SubmissionOutcome
-from slop_code.runs.plan import make_plan, part_of_runs
+from slop_code.runs.jobs.job_records import SubmissionOutcome
+from slop_code.runs.jobs.plan import make_plan, part_of_runs
+from slop_code.runs.jobs.run_control import Retries, RunControl
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_index import ResultIndex
-from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
 from slop_code.runs.scb.agent_facts import read_agent_identity
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback, ProgressEvent
     from slop_code.runs.discover import DiscoveredRun
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import RunEvent, Submission, SubmissionKey
-    from slop_code.runs.plan import Plan, Shard
+    from slop_code.runs.jobs.job_records import RunEvent, Submission, SubmissionKey
+    from slop_code.runs.jobs.plan import Plan, Shard
     from slop_code.runs.summary import RunSummary
 
 
@@ -152,7 +152,7 @@ class RunEvaluation:
 
     def events(self, executor: Executor, control: RunControl) -> Iterator[RunEvent]:
         """The events of all jobs, as they happen. Closing the generator cancels running jobs."""
-        from slop_code.runs.scheduler import SchedulerContext, run_jobs  # a run with nothing to do needs neither
+        from slop_code.runs.jobs.scheduler import SchedulerContext, run_jobs  # a run with nothing to do needs neither
 
         context = SchedulerContext(
             executor=executor,

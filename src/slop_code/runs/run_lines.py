@@ -10,7 +10,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.submission import open_submission, tree_digest
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.discover import checkpoint_number
-from slop_code.runs.plan import OVERWRITE
+from slop_code.runs.jobs.plan import OVERWRITE
 from slop_code.runs.run_layout import RESULT_FILE, SNAPSHOT, relative_path
 from slop_code.runs.scb.scb_lines import agent_facts_of, scb_lines_of
 from slop_code.runs.summary import skipped_lines
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import RunIssue, SubmissionKey
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.job_records import RunIssue, SubmissionKey
+    from slop_code.runs.jobs.plan import Plan
     from slop_code.runs.result_index import ResultIndex
 
 INTERRUPTED = "the evaluation was interrupted before this checkpoint was finished"

@@ -26,9 +26,9 @@ from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun, discover
 from slop_code.runs.executors import check_executor
-from slop_code.runs.job_records import Submission, SubmissionOutcome
-from slop_code.runs.plan import Shard
-from slop_code.runs.run_control import Retries, RunControl
+from slop_code.runs.jobs.job_records import Submission, SubmissionOutcome
+from slop_code.runs.jobs.plan import Shard
+from slop_code.runs.jobs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import real_path
 

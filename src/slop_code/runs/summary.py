@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from slop_code.runs.job_records import RunIssue
+    from slop_code.runs.jobs.job_records import RunIssue
     from slop_code.runs.scb.agent_facts import AgentFacts
 
 

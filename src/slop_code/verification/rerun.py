@@ -15,7 +15,7 @@ from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_sto
 from slop_code.execution.environment import load_environment
 from slop_code.runs.discover import environment_in
 from slop_code.runs.folders.result_folders import LEVELS
-from slop_code.runs.job_records import Submission
+from slop_code.runs.jobs.job_records import Submission
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SNAPSHOT, stored_snapshot
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from slop_code.reporting.progress.run_progress import (
 from slop_code.reporting.progress.ticker import TICKER
 from slop_code.reporting.text import LINE_WIDTH, first_line, format_duration, one_line
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
+from slop_code.runs.jobs.job_records import Job, JobRetrying, JobStarted, SubmissionOutcome
 from tests import factories
 
 HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\t\u202e"

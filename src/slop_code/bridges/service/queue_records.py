@@ -12,7 +12,7 @@ from slop_code.errors import SlopCodeError
 if TYPE_CHECKING:
     from slop_code.bridges.service.service_records import EvaluationSource, Fault, ServiceState
     from slop_code.evaluation.report import CorrectnessResults
-    from slop_code.runs.job_records import Job
+    from slop_code.runs.jobs.job_records import Job
 
 SHUTTING_DOWN = "the service is shutting down; send it again"
 

@@ -11,7 +11,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
 from slop_code.evaluation.problem.problem_lookup import find_folder, problems_folders, problems_in
 from slop_code.execution.environment import load_environment
-from slop_code.runs.run_control import Retries
+from slop_code.runs.jobs.run_control import Retries
 
 if TYPE_CHECKING:
     from slop_code.bridges.service.service_records import EvaluateRequest

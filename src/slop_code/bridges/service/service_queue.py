@@ -27,21 +27,21 @@ from slop_code.evaluation.pytest_arguments import refuse_empty_selection
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.executors import executor_class, is_remote
 from slop_code.runs.input_signatures import InputSignatures
-from slop_code.runs.job_feed import JobFeed
-from slop_code.runs.job_records import JobStarted, Submission, SubmissionOutcome
-from slop_code.runs.plan import make_job
+from slop_code.runs.jobs.job_feed import JobFeed
+from slop_code.runs.jobs.job_records import JobStarted, Submission, SubmissionOutcome
+from slop_code.runs.jobs.plan import make_job
+from slop_code.runs.jobs.run_control import RunControl
+from slop_code.runs.jobs.scheduler import SchedulerContext, cached_results, run_jobs
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, key_of_result
-from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_layout import RESULT_FILE
-from slop_code.runs.scheduler import SchedulerContext, cached_results, run_jobs
 
 if TYPE_CHECKING:
     from slop_code.bridges.service.server_inputs import QueueSettings
     from slop_code.bridges.service.service_records import EvaluateRequest
     from slop_code.execution.cache import Cache
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_records import Job, SubmissionKey
+    from slop_code.runs.jobs.job_records import Job, SubmissionKey
 
 READERS = 4
 """Results that are read at a time."""

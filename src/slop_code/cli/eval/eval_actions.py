@@ -29,9 +29,9 @@ from slop_code.runs.executors import is_remote
 from slop_code.runs.folders.folder_kind import check_problem_of_run
 from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import result_files
+from slop_code.runs.jobs.plan import Shard
+from slop_code.runs.jobs.run_control import Retries, RunControl
 from slop_code.runs.merge import merge_copies
-from slop_code.runs.plan import Shard
-from slop_code.runs.run_control import Retries, RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import check_folder
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.reporting.html.live_page import ReadResults
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.plan import Plan
+    from slop_code.runs.jobs.plan import Plan
     from slop_code.runs.read_results import RunResults
     from slop_code.runs.run_evaluation import RunEvaluation
     from slop_code.runs.summary import RunSummary

@@ -31,8 +31,8 @@ from slop_code.runs.folders.mirror import check_mirror
 from slop_code.runs.follow.completeness import has_run_ended
 from slop_code.runs.follow.follower import Follower
 from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file, misses, remove_stop_file
+from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.results_so_far import results_so_far, stored_results
-from slop_code.runs.run_control import RunControl
 from slop_code.runs.run_evaluation import RunSettings, open_runs
 from slop_code.runs.run_layout import text_of
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.reporting.html.live_page import ReadResults
-    from slop_code.runs.job_records import SubmissionOutcome
+    from slop_code.runs.jobs.job_records import SubmissionOutcome
     from slop_code.runs.read_results import RunResults
     from slop_code.runs.run_evaluation import RunEvaluation
 

@@ -17,7 +17,7 @@ from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
 from slop_code.runs.folders.mirror import check_output_folder
-from slop_code.runs.run_control import RunControl
+from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
 from slop_code.runs.run_layout import RESULT_FILE
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import Submission
+    from slop_code.runs.jobs.job_records import Submission
     from slop_code.runs.run_evaluation import RunEvaluation, RunSettings
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import Job, Submission, SubmissionOutcome
+    from slop_code.runs.jobs.job_records import Job, Submission, SubmissionOutcome
 
 Verdict = Literal["passed", "not passed", "no verdict", "part only"]
 VERDICTS: tuple[Verdict, ...] = ("passed", "not passed", "no verdict")

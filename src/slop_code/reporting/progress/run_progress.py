@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.reporting.progress.progress_tracker import ProgressTracker, Verdict
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
+    from slop_code.runs.jobs.job_records import JobPostponed, JobRetrying, JobStarted, SubmissionOutcome
 
 PACE_INTERVAL_S = 30.0
 SILENCE_S = 5.0

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import JobRequest, JobResult, Submission
+    from slop_code.runs.jobs.job_records import JobRequest, JobResult, Submission
 
 GROUP = "slop_code.executors"
 THREADS = "threads"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import JobRequest, JobResult, Submission
+    from slop_code.runs.jobs.job_records import JobRequest, JobResult, Submission
 
 
 class ThreadExecutor:

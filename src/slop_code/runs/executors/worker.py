@@ -16,7 +16,7 @@ from slop_code.evaluation.usage.starvation import is_starved, starvation_text, t
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 from slop_code.runs.result_archive import pack_result
 from slop_code.runs.run_layout import RESULT_FILE
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.templates import TemplatePool
-    from slop_code.runs.job_records import JobRequest
+    from slop_code.runs.jobs.job_records import JobRequest
 
 
 def run_job(

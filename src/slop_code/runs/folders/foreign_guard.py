@@ -12,7 +12,7 @@ from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.execution.trees.file_signatures import SignatureCache
 from slop_code.runs.discover import UNNAMED_RUN
 from slop_code.runs.folders.result_folders import checkpoint_folders, result_files
-from slop_code.runs.plan import part_of_runs
+from slop_code.runs.jobs.plan import part_of_runs
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.scb.scb_lines import are_own_lines
 

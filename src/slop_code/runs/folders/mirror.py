@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import RunIssue, Submission
+    from slop_code.runs.jobs.job_records import RunIssue, Submission
 
 
 def mirror_folder(output: Path, name: str, *, several: bool) -> Path:

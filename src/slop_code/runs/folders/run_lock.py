@@ -19,14 +19,14 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import try_lock
-from slop_code.runs.job_records import RunIssue
+from slop_code.runs.jobs.job_records import RunIssue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.plan import Shard
+    from slop_code.runs.jobs.plan import Shard
 
 STATE_DIR = ".slop-code"
 """Folder of slop-code in a run folder: locks, and the index of results."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.checkpoint_lines import CheckpointFacts
-    from slop_code.runs.job_records import Submission
+    from slop_code.runs.jobs.job_records import Submission
 
 STOP_FILE = "stop.json"
 

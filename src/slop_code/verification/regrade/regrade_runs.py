@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import Digests
     from slop_code.evaluation.test_code.test_inputs import TestInputs
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import RunIssue, Submission, SubmissionKey
+    from slop_code.runs.jobs.job_records import RunIssue, Submission, SubmissionKey
     from slop_code.runs.run_evaluation import RunEvaluation
 
 

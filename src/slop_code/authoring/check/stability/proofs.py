@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.authoring.check.stability.conditions import ConditionKind
 from slop_code.authoring.check.stability.flips import flipping_tests
-from slop_code.evaluation.problem.parallel_proof import ParallelProofs, proof_digest, proofs_path, read_proofs
+from slop_code.evaluation.parallel.parallel_proof import ParallelProofs, proof_digest, proofs_path, read_proofs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,13 +18,13 @@ from slop_code.execution.cancellation import CancelToken, EvaluationCancelledErr
 from slop_code.execution.submission import SubmissionTree
 from slop_code.runs.executors.ray.shipping import received_problem, unpack
 from slop_code.runs.executors.worker import run_job
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 from slop_code.runs.result_cache_key import host_python_version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from slop_code.runs.job_records import JobRequest
+    from slop_code.runs.jobs.job_records import JobRequest
 
 CANCEL_POLL_S = 0.2
 """Ray cancels a task by an exception, which is raised only between two steps of its Python code."""

@@ -18,7 +18,7 @@ from slop_code.execution.submission import read_tree
 from slop_code.runs.executors.ray.cluster import check_nodes, connect, live_nodes, short_message
 from slop_code.runs.executors.ray.node import ShippedTree, local_versions, run_on_node
 from slop_code.runs.executors.ray.shipping import pack, pack_problem
-from slop_code.runs.job_records import JobResult
+from slop_code.runs.jobs.job_records import JobResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.cache import Cache
     from slop_code.execution.progress_events import ProgressCallback
-    from slop_code.runs.job_records import JobRequest, Submission
+    from slop_code.runs.jobs.job_records import JobRequest, Submission
 
 GRACE_S = 20.0
 """Time for a cancelled job to end; then its worker is killed."""

@@ -6,8 +6,8 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from slop_code.runs.job_records import Job
-    from slop_code.runs.run_control import RunControl
+    from slop_code.runs.jobs.job_records import Job
+    from slop_code.runs.jobs.run_control import RunControl
 
 
 class JobFeed:

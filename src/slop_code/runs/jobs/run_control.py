@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from concurrent.futures import Future
 
-    from slop_code.runs.job_records import JobResult
+    from slop_code.runs.jobs.job_records import JobResult
 
     WakeQueue = SimpleQueue[Future[JobResult] | None]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.config import AUTO
-from slop_code.evaluation.problem.parallel_proof import PROOFS, is_proven
+from slop_code.evaluation.parallel.parallel_proof import PROOFS, is_proven
+from slop_code.evaluation.parallel.test_durations import load_durations
 from slop_code.evaluation.roster import (
     assign_pairs,
     max_pairs_for,
     results_may_depend_on_each_other,
     shared_network,
 )
-from slop_code.evaluation.usage.test_durations import load_durations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,11 +21,18 @@ from slop_code.evaluation.roster import shared_network
 from slop_code.execution.cache import remove_tree
 from slop_code.execution.cancellation import MAX_WAIT_S, EvaluationCancelledError
 from slop_code.runs.checkpoint_lines import CheckpointFacts
-from slop_code.runs.job_records import JobPostponed, JobRequest, JobResult, JobRetrying, JobStarted, SubmissionOutcome
-from slop_code.runs.pair_planning import HORIZON, RunningWork, WaitingWork, expected_left, slots_for_next
+from slop_code.runs.jobs.job_records import (
+    JobPostponed,
+    JobRequest,
+    JobResult,
+    JobRetrying,
+    JobStarted,
+    SubmissionOutcome,
+)
+from slop_code.runs.jobs.pair_planning import HORIZON, RunningWork, WaitingWork, expected_left, slots_for_next
+from slop_code.runs.jobs.run_control import Retries, RunControl
 from slop_code.runs.result_archive import add_attempts, deliver, read_archived_results
 from slop_code.runs.result_cache_key import duration_key, key_of_result
-from slop_code.runs.run_control import Retries, RunControl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -33,10 +40,10 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.report import CorrectnessResults, TestAttempt
     from slop_code.runs.executors import Executor
-    from slop_code.runs.job_feed import JobFeed
-    from slop_code.runs.job_records import Job, OutcomeSource, RunEvent, Submission
+    from slop_code.runs.jobs.job_feed import JobFeed
+    from slop_code.runs.jobs.job_records import Job, OutcomeSource, RunEvent, Submission
+    from slop_code.runs.jobs.run_control import WakeQueue
     from slop_code.runs.result_cache import ResultCache, ResultClaim
-    from slop_code.runs.run_control import WakeQueue
 
 CHANGED = "the submission changed since the evaluation was planned; its result is discarded"
 CLAIM_POLL_S = 0.5

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from slop_code._arguments import check_type, wrong_argument
 from slop_code.errors import InfrastructureError, ResultError, UsageError
 from slop_code.evaluation.config import AUTO
-from slop_code.evaluation.problem.parallel_proof import is_proven
+from slop_code.evaluation.parallel.divide_tests import pairs_worth
+from slop_code.evaluation.parallel.parallel_proof import is_proven
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import MAX_PAIRS, shared_network
-from slop_code.evaluation.usage.divide_tests import pairs_worth
 from slop_code.runs.discover import UNNAMED_RUN, issue_for
-from slop_code.runs.job_records import Job
+from slop_code.runs.jobs.job_records import Job
 from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, duration_key, result_cache_key, stale_reason
 from slop_code.runs.run_layout import RESULT_FILE
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import Digests
     from slop_code.runs.checkpoint_lines import CheckpointFacts
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.job_records import RunIssue, Submission, SubmissionKey
+    from slop_code.runs.jobs.job_records import RunIssue, Submission, SubmissionKey
     from slop_code.runs.result_cache import ResultCache
     from slop_code.runs.result_index import ResultIndex
 
