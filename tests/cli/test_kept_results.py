@@ -287,4 +287,5 @@ def test_a_folder_of_results_that_cannot_be_listed_is_named(evaluated, monkeypat
     monkeypatch.setattr(os, "listdir", refuse)
     status, _, err = slop_code("export", evaluated, "--format", "csv")
     assert status == 3
-    assert f"· unreadable result: {evaluated / 'words/checkpoint_1'}: cannot be read: Permission denied\n" in err
+    reason = "cannot be read: Permission denied; let this user read it"
+    assert f"· unreadable result: {evaluated / 'words/checkpoint_1'}: {reason}\n" in err

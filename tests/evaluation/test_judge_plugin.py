@@ -17,7 +17,7 @@ from slop_code.evaluation.evidence import Evidence
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.infrastructure import infrastructure_failure
-from slop_code.evaluation.judge import plugin, watch
+from slop_code.evaluation.judge import plugin, shown_files
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.result_files.evidence_files import SHOWN
 from slop_code.evaluation.roster import Roster
@@ -564,7 +564,7 @@ def test_no_test_puts_itself_under_quarantine(judge):
 
 def test_what_the_judge_cannot_import_it_calls_by_the_same_names():
     assert (plugin.QUARANTINED, plugin.VARIABLE) == (QUARANTINED, SETTINGS_VARIABLE)
-    assert watch.FILE == SHOWN
+    assert shown_files.FILE == SHOWN
 
 
 def test_what_a_failed_test_ran_and_printed(judge):

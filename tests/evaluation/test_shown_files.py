@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from slop_code.evaluation.judge import watch
+from slop_code.evaluation.judge import shown_files
 
 
 @pytest.fixture
-def eye(tmp_path):
+def recorder(tmp_path):
     (tmp_path / "tests").mkdir()
-    return watch.Watch(str(tmp_path / "tests"), str(tmp_path), ["test_a.py"])
+    return shown_files.ShownFilesRecorder(str(tmp_path / "tests"), str(tmp_path), ["test_a.py"])
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def eye(tmp_path):
         ("tests/a\0b", os.O_RDONLY, ["a\0b"]),
     ],
 )
-def test_files_that_tests_open_for_reading_are_recorded(eye, tmp_path, monkeypatch, path, flags, read):
+def test_files_that_tests_open_for_reading_are_recorded(recorder, tmp_path, monkeypatch, path, flags, read):
     monkeypatch.chdir(tmp_path)
-    eye.hook("open", (path, "r", flags))
-    assert list(eye.read) == read
+    recorder.hook("open", (path, "r", flags))
+    assert list(recorder.read) == read
 
 
 @pytest.mark.parametrize(
@@ -48,30 +48,30 @@ def test_files_that_tests_open_for_reading_are_recorded(eye, tmp_path, monkeypat
         (None, None, []),
     ],
 )
-def test_what_tests_copy_away(eye, tmp_path, monkeypatch, source, target, copied):
+def test_what_tests_copy_away(recorder, tmp_path, monkeypatch, source, target, copied):
     monkeypatch.chdir(tmp_path)
-    eye.hook("shutil.copyfile", (source, target))
-    assert list(eye.copied) == copied
+    recorder.hook("shutil.copyfile", (source, target))
+    assert list(recorder.copied) == copied
 
 
-def test_odd_events_are_left_alone(eye):
-    eye.hook("open", ())
-    eye.hook("open", ("tests/a", "r", "no number"))
-    eye.hook("shutil.copyfile", ("one",))
-    assert (eye.read, eye.copied) == ({}, {})
+def test_odd_events_are_left_alone(recorder):
+    recorder.hook("open", ())
+    recorder.hook("open", ("tests/a", "r", "no number"))
+    recorder.hook("shutil.copyfile", ("one",))
+    assert (recorder.read, recorder.copied) == ({}, {})
 
 
-def test_no_more_than_so_many(eye, tmp_path, monkeypatch):
-    monkeypatch.setattr(watch, "MAX_FILES", 3)
+def test_no_more_than_so_many(recorder, tmp_path, monkeypatch):
+    monkeypatch.setattr(shown_files, "MAX_FILES", 3)
     for number in range(5):
-        eye.hook("open", (f"{tmp_path}/tests/{number}.txt", "r", 0))
+        recorder.hook("open", (f"{tmp_path}/tests/{number}.txt", "r", 0))
         (tmp_path / "tests" / f"{number}.txt").touch()
-    assert len(eye.read) == 3
-    assert len(list(watch.files_below(str(tmp_path / "tests")))) == 3
+    assert len(recorder.read) == 3
+    assert len(list(shown_files.files_below(str(tmp_path / "tests")))) == 3
 
 
 def test_it_needs_the_standard_library_and_pytest_alone():
-    tree = ast.parse(Path(watch.__file__).read_text())
+    tree = ast.parse(Path(shown_files.__file__).read_text())
     direct = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     parts = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     names = {str(name).partition(".")[0] for name in [*direct, *parts]}
