@@ -64,24 +64,43 @@ static amount shared_segments(void) {
     return total;
 }
 
-/* Bytes that are the process's alone, in memory or swapped out, or shared memory; files that it maps are not its own,
- * but the kernel's peak of a process has them, so their size is kept. A thread counts as a process, as it does for the
- * kernel. */
-static amount memory_of(const char *pid, uint64_t *threads) {
-    char path[300], line[256];
-    amount total = 0, number, resident = 0;
+/* Bytes that are the process's alone, in memory or swapped out, or shared memory, and of the tables of its pages, which
+ * a large mapping of nothing fills. Files that it maps are not its own, but the kernel's peak of a process has them, so
+ * their size is kept. A thread counts as a process, as it does for the kernel. */
+static struct memory { amount own, page_tables, threads; } read_status(const char *path) {
+    char line[256];
+    struct memory seen = {0};
+    amount number, resident = 0;
     is_undivided = 1;
-    snprintf(path, sizeof path, "/proc/%s/status", pid);
     FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    while (fgets(line, sizeof line, file))
-        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) total += number << 10, is_undivided = 0;
-        else if (sscanf(line, "VmSwap: %llu", &number) == 1) total += number << 10;
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "RssAnon: %llu", &number) == 1 || sscanf(line, "RssShmem: %llu", &number) == 1) seen.own += number << 10, is_undivided = 0;
+        else if (sscanf(line, "VmSwap: %llu", &number) == 1) seen.own += number << 10;
+        else if (sscanf(line, "VmPTE: %llu", &number) == 1) seen.page_tables = number << 10;
         else if (sscanf(line, "RssFile: %llu", &number) == 1) mapped_files = number << 10 > mapped_files ? number << 10 : mapped_files;
         else if (sscanf(line, "VmRSS: %llu", &number) == 1) resident = number << 10;
-        else if (sscanf(line, "Threads: %llu", &number) == 1) *threads += number;
-    fclose(file);
-    return is_undivided ? resident : total;
+        else if (sscanf(line, "Threads: %llu", &number) == 1) seen.threads = number;
+    if (file) fclose(file);
+    if (is_undivided) seen.own = resident;
+    return seen;
+}
+
+/* The first thread of a process may end before the others: its status has no memory then, theirs has. */
+static struct memory memory_of(const char *pid) {
+    char path[600];
+    snprintf(path, sizeof path, "/proc/%s/status", pid);
+    struct memory seen = read_status(path);
+    if (seen.threads < 2 || seen.own > 0) return seen;
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && seen.own == 0 && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/%s/task/%s/status", pid, entry->d_name);
+        struct memory of_thread = read_status(path);
+        if (of_thread.own > 0) seen = of_thread;
+    }
+    if (folder) closedir(folder);
+    return seen;
 }
 
 /* What the process may have written of its mappings, where its status has only a sum, as gVisor has: the sum counts the
@@ -101,13 +120,11 @@ static amount written_memory_of(const char *pid) {
  * This takes as long as the memory is large. */
 static amount divided_memory_of(const char *pid) {
     char path[300], text[4096];
-    amount total = 0, number;
-    uint64_t threads = 0;
+    struct memory undivided = memory_of(pid);
+    amount total = undivided.page_tables, number;
     snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
-    if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:")) {
-        amount memory = memory_of(pid, &threads);
-        return is_undivided ? written_memory_of(pid) : memory;
-    }
+    if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:"))
+        return total + (is_undivided ? written_memory_of(pid) : undivided.own);
     static const char *const kinds[] = {"Pss_Anon:", "Pss_Shmem:", "SwapPss:"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const char *line = strstr(text, kinds[i]);
@@ -170,9 +187,8 @@ static amount written_by(const char *pid) {
 }
 
 /* Called in the process of a call, before it becomes the command. Only root may open this file of a process that has
- * ended. So the process opens its own and sends it, and the spawner reads it at the end. */
+ * ended, or that is not dumpable. So the process opens its own and sends it, and the spawner reads it at the end. */
 void send_account(int socket) {
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* otherwise this file is root's, too */
     int account = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
     if (account >= 0) send_descriptors(socket, "", 1, &account, 1);
     if (account >= 0) close(account);
@@ -214,8 +230,10 @@ struct totals measure_living(void) {
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         const char *pid = entry->d_name;
         if (pid[0] < '1' || pid[0] > '9' || strcmp(pid, "1") == 0) continue;
-        amount memory = memory_of(pid, &totals.processes) + memory_files_of(pid), written = written_by(pid);
+        struct memory seen = memory_of(pid);
+        amount memory = seen.own + seen.page_tables + memory_files_of(pid), written = written_by(pid);
         int number = atoi(pid);
+        totals.processes += seen.threads;
         totals.memory += memory;
         totals.cpu_ns += cpu_of(pid);
         totals.written += written;

@@ -63,7 +63,6 @@ static void set_limit(int resource, rlim_t value) {
 /* When memory runs out the kernel shall kill the submission and not the spawner. Raising its own score needs no
  * privilege, but the file belongs to the process only while it is dumpable. */
 static void prefer_for_oom_kill(void) {
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     int fd = open("/proc/self/oom_score_adj", O_WRONLY);
     if (fd >= 0 && write(fd, "1000", 4) < 0) {}
     if (fd >= 0) close(fd);
@@ -95,23 +94,26 @@ static _Noreturn void become_command(const struct request *request, const int *f
     for (int i = 0; i < 3; i++) dup2(fds[i], i);
     read_words(request, fds[3], &cwd, &argv, &environment);
     if (account >= 0) dup2(account, 3);
-    /* The submission must not get the spawner's listener, nor another call's connection. Closed before this process
-     * becomes dumpable, as others of the box may look into it from then on. */
+    /* The submission must not get the spawner's listener, nor another call's connection. */
     if (syscall(SYS_close_range, 4, INT_MAX, 0) != 0) /* gVisor reads the last number with its sign */
         for (int fd = 4; fd < 4 * MAX_CALLS; fd++) close(fd);
-    if (account >= 0) send_account(3);
-    close(3);
     setsid(); /* a signal to this call's group reaches no other call, and not the spawner */
     default_signals();
     umask(022); /* the modes of new files are the same for every evaluator */
     if (is_relayed) drop_privileges(call_uid, call_gid);
     restrict_calls();
-    prefer_for_oom_kill();
     set_limit(RLIMIT_CORE, 0); /* a core file would use up the disk limit */
     set_limit(RLIMIT_NOFILE, MAX_FILES);
     set_limit(RLIMIT_DATA, limits.memory * MAPPED_FACTOR);
     if (limits.of_user > 0) set_limit(RLIMIT_NPROC, limits.of_user);
     set_limit(RLIMIT_FSIZE, limits.file_size);
+    /* From here on others of the box may trace this process and make it do anything: it has no descriptor of the
+     * spawner's but its own account, and the filter and the limits of every command. Otherwise its files in /proc are
+     * root's. */
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    if (account >= 0) send_account(3);
+    close(3);
+    prefer_for_oom_kill();
     if (chdir(cwd) != 0) {
         fprintf(stderr, "slop-code: the subject has no folder %s: %s\n", cwd, strerror(errno));
         _exit(NOT_EXECUTABLE);

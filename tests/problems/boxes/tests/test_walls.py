@@ -8,6 +8,33 @@ from pathlib import Path
 
 import pytest
 
+TRACER = """
+import ctypes, os, sys, time
+if os.fork():
+    sys.exit()
+os.setsid()
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+ptrace.argtypes = [ctypes.c_long, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+deadline = time.monotonic() + 60
+with open(sys.argv[2], "w", buffering=1) as log:
+    for stream in range(3):
+        os.close(stream)
+    while time.monotonic() < deadline and os.path.exists(sys.argv[2]):
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
+        next_call = child + 1
+        for _ in range(100_000):
+            if ptrace(SEIZE, next_call, None, None) == 0:
+                ptrace(INTERRUPT, next_call, None, None)
+                os.waitpid(next_call, WALL)
+                with open(f"/proc/{next_call}/status") as status:
+                    log.writelines(line for line in status if line.startswith("Seccomp:"))
+                ptrace(DETACH, next_call, None, None)
+                break
+"""
 HOST = json.loads(Path("host.json").read_text()) if Path("host.json").exists() else {}
 TESTS = Path(__file__).parent
 
@@ -103,6 +130,17 @@ def test_the_supervisor_of_the_box_cannot_be_looked_into(call, deed):
 )
 def test_the_supervisor_of_the_box_cannot_be_held_back(call, deed):
     assert "PermissionError" in call(f"import os, resource; {deed}").stderr
+
+
+def test_no_call_can_be_traced_before_it_is_restricted(call, says, tmp_path):
+    """What an earlier call left may trace the next one, where the kernel lets it: then under the same filter."""
+    log = tmp_path / "log"
+    call(TRACER, log)
+    for _ in range(20):
+        assert says("print(6 * 7)") == "42"
+    seen = log.read_text()
+    log.unlink()
+    assert "Seccomp:\t0" not in seen
 
 
 def test_a_process_may_bound_itself(says):
