@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ def parse_yaml(text: str, path: Path) -> dict[str, Any]:
 
 
 def read_yaml(path: Path) -> str:
-    if path.is_dir():
+    if os.path.isdir(path):
         raise _refused(path, "is a folder, expected a YAML file")
     try:
         return read_bounded(path.resolve(), SIZE_LIMIT).decode("utf-8-sig")
@@ -62,7 +63,8 @@ def read_yaml(path: Path) -> str:
     except UnicodeDecodeError as error:
         raise _refused(path, f"not UTF-8 text (byte {error.start})") from error
     except (OSError, RuntimeError) as error:
-        raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        step = "; let this user read it" if isinstance(error, PermissionError) else ""
+        raise _refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}{step}") from error
 
 
 def _decimal(pattern: re.Pattern[str]) -> re.Pattern[str]:

@@ -89,7 +89,10 @@ def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
     assert CorrectnessResults.load(result).isolation["judge"] == "collected"
 
 
-@pytest.mark.parametrize("name", ["memory", "processes", *in_long("memory_of_nobody", "threads")])
+UNCOUNTED = ("memory_without_leader", "memory_of_page_tables")
+
+
+@pytest.mark.parametrize("name", ["memory", "processes", *UNCOUNTED, *in_long("memory_of_nobody", "threads")])
 def test_an_attack_is_held_without_control_groups(evaluator, problem, tmp_path, monkeypatch, name):
     """Ordinary users, and root in many containers, have no control groups: the box init enforces the limits then."""
     monkeypatch.setattr(bubblewrap_sandbox, "control_groups", partial(control_groups, root=tmp_path))
