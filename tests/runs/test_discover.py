@@ -226,7 +226,7 @@ def test_a_folder_that_cannot_be_read_is_an_issue():
     found = json.loads(done.stdout)
     assert [(count, *(label for label, _ in said)) for count, said in found] == list(cases.values())
     for _, [[_, reason]] in found:
-        assert reason.endswith("cannot be read: Permission denied")
+        assert reason.endswith("cannot be read: Permission denied; let this user read it")
 
 
 def test_the_run_s_own_environment(world, monday):

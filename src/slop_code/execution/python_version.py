@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import glob
 import json
 import os
 import platform
@@ -161,9 +162,10 @@ def _describe(path: str) -> HostPython | None:
 def search_environment() -> dict[str, str]:
     """PATH, and all versions of pyenv, whose shims work for one of them only."""
     folders = [folder for folder in os.environ.get("PATH", "").split(":") if not folder.endswith("/shims")]
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    versions = sorted(pyenv.glob("3*"), key=lambda folder: _numbers(folder.name), reverse=True)
-    folders += [str(folder / "bin") for folder in versions]
+    pyenv = os.path.join(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    # A folder that this user may not read, such as root's, has none of them.
+    versions = sorted(glob.glob("3*", root_dir=pyenv), key=_numbers, reverse=True)
+    folders += [os.path.join(pyenv, version, "bin") for version in versions]
     return {**os.environ, "PATH": ":".join(folders), DOWNLOADS: "never"}
 
 

@@ -12,6 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from slop_code._io import unreadable_text
 from slop_code.errors import InfrastructureError, SubmissionError, SubmissionSetupError, UsageError
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
@@ -60,7 +61,7 @@ def open_submission(path: Path) -> Path:
         raise SubmissionError(f"{path}: {fact}; give the folder that holds the submission's files") from None
     except OSError as error:
         kind = SubmissionError if error.errno in UNUSABLE else InfrastructureError
-        raise kind(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise kind(unreadable_text(error, path)) from error
     except RuntimeError as error:  # before 3.13, a loop of links
         raise SubmissionError(f"{path}: cannot be read: {error}") from error
     return resolved

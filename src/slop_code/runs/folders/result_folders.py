@@ -124,7 +124,7 @@ def checkpoint_folders(
     folder: Path, levels: int = LEVELS, *, snapshot_of: Callable[[Path], Path] = stored_snapshot
 ) -> list[Path]:
     """The folder itself, and folders in it, that have a snapshot."""
-    own = [folder] if snapshot_of(folder).is_dir() else []
+    own = [folder] if os.path.isdir(snapshot_of(folder)) else []
     inner = _folders_in(folder) if levels else []
     return own + [path for child in inner for path in checkpoint_folders(child, levels - 1, snapshot_of=snapshot_of)]
 
