@@ -41,10 +41,11 @@ def test_the_current_folder_is_the_problem_inside_of_one(base, monkeypatch):
     ("given", "said"),
     [
         (["empty"], "empty: has neither a config.yaml nor a folder of a problem"),
-        (["z"], "z: no such folder"),
-        (["./z"], "./z: no such folder"),
+        (["z"], "no problem 'z' in "),
+        (["./z"], "z: no such folder"),
+        (["mine/c/config.yaml"], "mine/c/config.yaml: a file; give the folder of the problem"),
     ],
-    ids=["empty", "name", "path"],
+    ids=["empty", "name", "path", "file"],
 )
 def test_an_argument_without_a_problem_is_a_usage_error(base, given, said):
     with pytest.raises(UsageError, match=said):

@@ -11,6 +11,7 @@ from slop_code.evaluation.problem.problem_lookup import (
     CONFIG,
     environment_word,
     find_folder,
+    problem_folder,
     problems_folders,
     problems_in,
 )
@@ -55,7 +56,7 @@ def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     if "/" not in given and (named := find_folder(given, problems_folders(problems_dir))) is not None:
         return [named]
     folders = list(problems_in(path).values())
-    if not folders:
-        fact = f"has neither a {CONFIG} nor a folder of a problem" if os.path.isdir(path) else "no such folder"
-        raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")
-    return folders
+    if folders or not os.path.isdir(path):
+        return folders or [problem_folder(given, problems_dir)]
+    fact = f"has neither a {CONFIG} nor a folder of a problem"
+    raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")
