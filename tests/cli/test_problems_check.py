@@ -80,7 +80,7 @@ def check(problem, capsys):
         (["--step", "taste"], "no step 'taste'; there are layout, reference"),
         (["--step", "layout", "--skip", "layout"], "no step is left"),
         (["--step", "layout", "--quarantine"], "--quarantine needs the step stability"),
-        (["elsewhere"], "elsewhere: no such folder"),
+        (["elsewhere"], "no problem 'elsewhere' in "),
         (["-c", "7"], "no checkpoint '7'"),
         (["--sarif", "."], "a folder; give the name of a file with --sarif"),
         (["--sarif", "pipe"], "not a regular file"),
