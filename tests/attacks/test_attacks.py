@@ -26,6 +26,8 @@ QUICK = {attack.name for attack in quick_attacks()}
 HARMLESS_IN_GVISOR = {
     "descriptors_of_others": "the links of process 1 can be listed, and neither its pipes nor its sockets be opened",
     "kernel_interfaces": "/dev/fuse can be opened, of the subject's own kernel, which lets it mount nothing",
+    "memory_of_page_tables": "its kernel does not say how large they are; the container's own limit holds them",
+    "memory_without_leader": "its kernel does not say what such a process has; the container's own limit holds it",
 }
 """Attacks that gVisor lets get as far as they look."""
 
