@@ -163,6 +163,6 @@ def os_error_text(error: OSError, location: object) -> str:
 
 
 def unreadable_text(error: OSError, location: object) -> str:
-    """The same for something that is read."""
+    """Location, fact and next step about a file or folder that cannot be read."""
     step = "; let this user read it" if isinstance(error, PermissionError) else ""
     return f"{error.filename or location}: cannot be read: {error.strerror}{step}"

@@ -56,7 +56,9 @@ def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
     if "/" not in given and (named := find_folder(given, problems_folders(problems_dir))) is not None:
         return [named]
     folders = list(problems_in(path).values())
-    if folders or not os.path.isdir(path):
-        return folders or [problem_folder(given, problems_dir)]
+    if folders:
+        return folders
+    if not os.path.isdir(path):
+        return [problem_folder(given, problems_dir)]
     fact = f"has neither a {CONFIG} nor a folder of a problem"
     raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")

@@ -133,7 +133,7 @@ def test_the_supervisor_of_the_box_cannot_be_held_back(call, deed):
 
 
 def test_no_call_can_be_traced_before_it_is_restricted(call, says, tmp_path):
-    """What an earlier call left may trace the next one, where the kernel lets it: then under the same filter."""
+    """A process of an earlier call may trace the next call, where the kernel lets it, but only under the same filter."""
     log = tmp_path / "log"
     call(TRACER, log)
     for _ in range(20):
