@@ -91,7 +91,7 @@ class Cache:
                     remove_tree(target)
             logger.info("cache miss: building %s/%s", kind, key)
             _build(target, build)
-        return load(target)
+            return load(target)
 
     @contextlib.contextmanager
     def shared_lock(self) -> Iterator[None]:

@@ -62,7 +62,7 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Image and objects of the engine, listed once for an evaluation."""
+    """Image and objects of the engine, listed when an evaluation begins."""
 
     info: EngineInfo
     image: Mapping[str, Any]
@@ -201,9 +201,16 @@ class DockerSandbox:
     check_subject = check_tools
 
     def objects_of(self, entry: Path) -> dict[str, str]:
-        """The engine's objects that a cache entry names; a ValueError when any of them is gone."""
+        """The engine's objects that a cache entry names; a ValueError when any of them is gone.
+
+        Another evaluation may have made them after this one listed the objects.
+        """
         names: dict[str, str] = json.loads((entry / OBJECTS_FILE).read_text())
-        if not set(names.values()) <= self.engine_state.objects:
+        known = self.engine_state.objects
+        if not known.issuperset(names.values()):
+            known.update(volume.name for volume in self.engine.volumes())
+            known.update(self.engine.images())
+        if not known.issuperset(names.values()):
             raise ValueError("it is gone from the engine")
         return names
 
