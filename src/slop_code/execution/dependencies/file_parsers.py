@@ -26,10 +26,13 @@ MAX_INI_LENGTH = 2000
 """Characters of INI that is parsed in this process. Both long gaps and many mistakes make Python's parser slow."""
 
 PARSE_S = 600.0
+PARSE_CPU_S = 5
+"""Seconds of processor time for one file."""
+
 LIMITED = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
-resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
 with open(sys.argv[2], encoding="utf-8", newline="") as file:
     text = file.read()
 if sys.argv[1] == "toml":
@@ -96,7 +99,7 @@ def _parse_apart(kind: str, text: str) -> Any:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
-        done = capture([sys.executable, "-I", "-S", "-c", LIMITED, kind, file.name], PARSE_S)
+        done = capture([sys.executable, "-I", "-S", "-c", LIMITED, kind, file.name, str(PARSE_CPU_S)], PARSE_S)
     try:
         return json.loads(done.output) if done.exit_code == 0 else None
     except (ValueError, RecursionError):
