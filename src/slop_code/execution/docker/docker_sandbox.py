@@ -201,16 +201,12 @@ class DockerSandbox:
     check_subject = check_tools
 
     def objects_of(self, entry: Path) -> dict[str, str]:
-        """The engine's objects that a cache entry names; a ValueError when any of them is gone.
-
-        Another evaluation may have made them after this one listed the objects.
-        """
+        """The engine's objects that a cache entry names; a ValueError when any of them is gone."""
         names: dict[str, str] = json.loads((entry / OBJECTS_FILE).read_text())
-        known = self.engine_state.objects
-        if not known.issuperset(names.values()):
-            known.update(volume.name for volume in self.engine.volumes())
-            known.update(self.engine.images())
-        if not known.issuperset(names.values()):
+        known, named = self.engine_state.objects, {*names.values()}
+        if not named <= known:  # another evaluation may have made them meanwhile
+            known.update(self.engine.images(), (volume.name for volume in self.engine.volumes()))
+        if not named <= known:
             raise ValueError("it is gone from the engine")
         return names
 
