@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import io
 import os
 import select
 import shutil
@@ -21,8 +22,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from slop_code.evaluation import ProblemConfig
+from slop_code.cli.main import run
+from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
+from slop_code.execution.templates import TemplatePool
 from tests.e2e.browser import browser, picture, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 from tests.process_checks import ends, groups_of, processes_in
@@ -30,7 +33,7 @@ from tests.process_checks import ends, groups_of, processes_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from slop_code.evaluation import CorrectnessResults
+    from slop_code.execution import EnvironmentSpec
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
@@ -147,12 +150,38 @@ def staying() -> Iterator[Staying]:
             os.kill(process, signal.SIGKILL)
 
 
-@pytest.fixture(scope="module")
-def warmed(evaluate: Callable[..., CorrectnessResults], make_submission: Callable[..., Path]) -> None:
+def slop_code(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The command in this process, which takes half a second less than one of its own."""
+    words, printed = [str(argument) for argument in arguments], []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    with contextlib.ExitStack() as stack:
+        for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr):
+            printed.append(io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True))
+            stack.enter_context(redirect(printed[-1]))
+        stack.enter_context(contextlib.chdir(cwd or "."))
+        try:
+            status = run(words)
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+    out, err = (stream.buffer.getvalue().decode() for stream in printed)
+    assert "Traceback" not in err, err
+    return subprocess.CompletedProcess(words, status, out, err)
+
+
+@pytest.fixture(scope="session")
+def warmed(
+    cache: Cache,
+    need_bubblewrap: Callable[[], None],
+    environment_spec: Callable[..., EnvironmentSpec],
+    make_submission: Callable[..., Path],
+) -> None:
     """What is done once for the problem is done."""
-    problem = ProblemConfig.from_yaml(PROBLEMS / "sums")
-    for checkpoint in CHECKPOINTS:
-        evaluate(problem, make_submission({"main.py": ""}), checkpoint)
+    need_bubblewrap()
+    problem, submission = ProblemConfig.from_yaml(PROBLEMS / "sums"), make_submission({"main.py": ""})
+    with TemplatePool() as pool:
+        for checkpoint in map(problem.checkpoint, CHECKPOINTS):
+            PytestRunner(problem, checkpoint, environment_spec(), submission, cache=cache, templates=pool).run()
 
 
 @pytest.fixture
@@ -166,14 +195,14 @@ def fresh_cache(cache: Cache, warmed: None, tmp_path: Path) -> Callable[[str], C
         for part in ONCE:
             if (cache.root / part).is_dir():
                 copy = tmp_path / name / part
-                shutil.copytree(cache.root / part, copy, symlinks=True, ignore=unfinished, copy_function=_link)
+                shutil.copytree(cache.root / part, copy, symlinks=True, ignore=unfinished, copy_function=link_or_copy)
         (tmp_path / name / "sessions").mkdir(parents=True)
         return Cache(tmp_path / name)
 
     return make
 
 
-def _link(source: str, target: str) -> None:
+def link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:
@@ -264,14 +293,15 @@ def start(sums: Sums) -> Iterator[Callable[..., Evaluator]]:
 
 
 @pytest.fixture
-def evaluated(start: Callable[..., Evaluator]) -> Callable[..., tuple[int, str]]:
-    """Run to its end: the exit status, and what it said."""
+def evaluated(sums: Sums, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """Run to its end in this process: the exit status, and what it said."""
 
-    def run(cache: Cache, *arguments: object, **options: object) -> tuple[int, str]:
-        evaluator = start(cache, *arguments, **options)
-        return evaluator.end(), evaluator.said
+    def call(cache: Cache, *arguments: object) -> tuple[int, str]:
+        monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+        done = slop_code("eval", "--no-live-progress", "--problems-dir", sums.problems, *arguments)
+        return done.returncode, done.stdout + done.stderr
 
-    return run
+    return call
 
 
 @pytest.fixture

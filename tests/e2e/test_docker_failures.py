@@ -9,7 +9,6 @@ import select
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -19,10 +18,10 @@ import yaml
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.docker.owners import OBJECTS_FILE
+from tests.e2e.conftest import SLOP_CODE, slop_code
 
 pytestmark = pytest.mark.e2e
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
 PATIENCE_S = 600
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount, start a daemon or become another user")
@@ -58,7 +57,7 @@ def command(problem, good, need_docker, tmp_path):
         (tmp_path / "environment.yaml").write_text(yaml.safe_dump(settings))
         out = tmp_path / "out"
         given = ["-p", problem.path, "-c", "1", "-e", tmp_path / "environment.yaml", "-o", out, "-v"]
-        return [str(word) for word in [SLOP_CODE, "eval-snapshot", submission, *given]]
+        return [str(word) for word in ["eval-snapshot", submission, *given]]
 
     return words
 
@@ -68,13 +67,20 @@ def fails(command, tmp_path, cache):
     """What an evaluation gives as the reason when it ends as an infrastructure failure; it leaves nothing."""
 
     def run(keys, prefix=(), submission=None, **variables):
-        argv = [*prefix, *(command(keys, submission) if submission else command(keys))]
-        with subprocess.Popen(
-            argv, env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as evaluator:
-            printed, _ = evaluator.communicate(timeout=300)
-        assert things_of(evaluator.pid, cache) == []
-        return reason_of(evaluator.returncode, printed, tmp_path / "out")
+        words = command(keys, submission) if submission else command(keys)
+        if prefix:
+            argv, pipe = [*prefix, SLOP_CODE, *words], subprocess.PIPE
+            with subprocess.Popen(argv, stdout=pipe, stderr=subprocess.STDOUT, text=True) as evaluator:
+                printed, _ = evaluator.communicate(timeout=300)
+            status, process = evaluator.returncode, evaluator.pid
+        else:
+            with pytest.MonkeyPatch.context() as patch:
+                for name, value in variables.items():
+                    patch.setenv(name, value)
+                done = slop_code(*words)
+            status, printed, process = done.returncode, done.stdout + done.stderr, os.getpid()
+        assert things_of(process, cache) == []
+        return reason_of(status, printed, tmp_path / "out")
 
     return run
 
@@ -115,9 +121,10 @@ def test_a_missing_daemon_is_an_infrastructure_failure(fails, tmp_path):
     assert str(nowhere) in reason
 
 
-def test_a_missing_engine_is_an_infrastructure_failure(fails):
+def test_a_missing_engine_is_an_infrastructure_failure(fails, tmp_path):
     reason = fails({"docker": {"binary": "no-such-engine"}})
     assert reason.startswith("no-such-engine is not installed")
+    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["pytest_exit_code"] == -1
 
 
 def test_a_missing_image_is_an_infrastructure_failure(fails):
@@ -158,8 +165,8 @@ def test_a_mount_of_a_missing_path_is_an_infrastructure_failure(fails, tmp_path)
     ],
 )
 def test_invalid_settings_are_a_config_error(command, tmp_path, settings, message):
-    done = subprocess.run(command({"docker": settings}), capture_output=True, text=True)
-    assert (done.returncode, message in done.stderr, "Traceback" in done.stderr) == (2, True, False), done.stderr
+    done = slop_code(*command({"docker": settings}))
+    assert (done.returncode, message in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "out" / "evaluation.json").exists()
 
 
@@ -234,7 +241,7 @@ def test_a_full_daemon_and_a_stopped_daemon_are_infrastructure_failures(
     folder, found = own_daemon
     variables = {**os.environ, **found, "SCBENCH_CACHE_DIR": str(cache_with_downloads_only)}
     staying = make_submission({"main.py": "import sys; print(sys.argv[1])\n", "stay": ""})
-    words = command({"docker": {"mount_workspace": False}, "commands": {"command": "python3"}}, staying)
+    words = [SLOP_CODE, *command({"docker": {"mount_workspace": False}, "commands": {"command": "python3"}}, staying)]
     fill(folder / "data" / "filled")
     done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=300)
     assert "the daemon's disk is full" in reason_of(done.returncode, done.stdout + done.stderr, tmp_path / "out")
@@ -263,8 +270,3 @@ def until_it_says(process, words):
         part = os.read(process.stderr.fileno(), 1 << 16)
         assert part, printed
         printed += part
-
-
-def test_an_infrastructure_failure_is_written_too(fails, tmp_path):
-    fails({"docker": {"binary": "no-such-engine"}})
-    assert json.loads((tmp_path / "out" / "evaluation.json").read_text())["pytest_exit_code"] == -1

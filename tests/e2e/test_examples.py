@@ -93,14 +93,13 @@ def test_an_empty_submission_passes_no_test(judged, make_submission, name, check
     assert not any(results.passed.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("run", "checkpoint", "passed", "policies"),
     [
         ("drifting", 3, (7, 5, 6, 39), {"all-core-cases"}),
-        *in_long(
-            ("steady", 3, (7, 8, 6, 48), {"all-cases", "all-non-error-cases", "all-core-cases"}),
-            ("drifting", 2, (5, 5, 5, 27), {"all-core-cases"}),
-        ),
+        ("steady", 3, (7, 8, 6, 48), {"all-cases", "all-non-error-cases", "all-core-cases"}),
+        ("drifting", 2, (5, 5, 5, 27), {"all-core-cases"}),
     ],
 )
 def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passed, policies):

@@ -1,15 +1,15 @@
 """The terminal after an evaluation that did not pass."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.failures.failure_causes import checkpoint_cause
+from tests.e2e.conftest import slop_code
 from tests.marks import in_long
-from tests.terminal import SLOP_CODE, on_a_terminal
+from tests.terminal import on_a_terminal
 
 ROOT = Path(__file__).parents[2]
 LARDER = ["-p", str(ROOT / "examples" / "problems" / "larder")]
@@ -62,18 +62,20 @@ def drifting(cache, need_bubblewrap, tmp_path_factory):
     """A folder with the result in `out`, and what the evaluation printed."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("drifting")
-    return folder, evaluate(DRIFTING, folder).stdout
+    return folder, evaluate(DRIFTING, folder, 3).stdout
 
 
-def evaluate(snapshot, folder):
-    argv = [SLOP_CODE, "eval-snapshot", snapshot, *LARDER, "-c", "3", "-o", "out"]
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=600)
+def evaluate(snapshot, folder, checkpoint):
+    done = slop_code("eval-snapshot", snapshot, *LARDER, "-c", checkpoint, "-o", "out", cwd=folder)
     assert done.returncode == 1, done.stderr
     return done
 
 
 def test_failures_are_grouped_by_cause(drifting):
-    assert drifting[1] == PIPE
+    folder, printed = drifting
+    assert printed == PIPE
+    results = CorrectnessResults.load(folder / "out" / "evaluation.json")
+    assert {name for name, held in results.passed.items() if name.startswith("all") and held} == {"all-core-cases"}
 
 
 def test_a_terminal_of_80_columns_has_short_lines(drifting):
@@ -94,9 +96,9 @@ def test_the_cause_of_the_whole_checkpoint_is_one_line(cache, need_bubblewrap, t
     (tmp_path / "snapshot").mkdir()
     if source is not None:
         (tmp_path / "snapshot" / "main.py").write_text(source)
-    lines = evaluate(tmp_path / "snapshot", tmp_path).stdout.splitlines()
-    assert lines[5].startswith(f"reason: {reason}")
-    assert lines[-2] == "NOT PASSED (all-cases): 0 of 69 tests passed"
+    lines = evaluate(tmp_path / "snapshot", tmp_path, 1).stdout.splitlines()
+    assert lines[4].startswith(f"reason: {reason}")
+    assert lines[-2] == "NOT PASSED (all-cases): 0 of 26 tests passed"
     assert len(lines) <= 10
     results = CorrectnessResults.load(tmp_path / "out" / "evaluation.json")
     assert checkpoint_cause(results).text.startswith(reason)

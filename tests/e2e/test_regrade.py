@@ -13,7 +13,7 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
-from tests.e2e.conftest import PROBLEMS, SLOP_CODE
+from tests.e2e.conftest import PROBLEMS, SLOP_CODE, slop_code
 from tests.factories import statuses
 
 STAYS_IF_TOLD = 'if "stay" in sys.argv:\n'
@@ -27,14 +27,12 @@ def problems(tmp_path):
 
 
 @pytest.fixture
-def slop(problems):
+def slop(problems, monkeypatch):
     """`slop(cache, "regrade", run)`: its exit status, and what it printed."""
 
     def call(cache, command, *words):
-        argv = [SLOP_CODE, command, *map(str, words), "--problems-dir", str(problems), "--json"]
-        env = {**os.environ, "SCBENCH_CACHE_DIR": str(cache.root)}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True)
-        assert "Traceback" not in done.stderr, done.stderr
+        monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+        done = slop_code(command, *words, "--problems-dir", problems, "--json")
         return done.returncode, json.loads(done.stdout) if done.stdout else done.stderr
 
     return call
@@ -89,7 +87,7 @@ def test_changed_new_and_gone_tests_are_named_and_the_earlier_results_are_kept(s
     assert bytes_in(earlier) == before
     assert (earlier / "summary.json").read_bytes() == summary
     assert json.loads((earlier / "regrade.json").read_text())["finished"]
-    compared = subprocess.run([SLOP_CODE, "compare", earlier, run], capture_output=True, text=True)
+    compared = slop_code("compare", earlier, run)
     assert "sums/checkpoint_1: PASSED -> PASSED\n" in compared.stdout
     assert "sums/checkpoint_3: PASSED -> NOT PASSED" in compared.stdout
     assert "regraded: label v1, 4 tests changed in 2 checkpoints" in report_of(run)
@@ -131,9 +129,7 @@ def test_changed_groups_are_graded_from_the_evidence_with_a_cache_in_which_nothi
     names = {"sums/checkpoint_1/evaluation.json", "sums/checkpoint_1/.scbench/inputs.json"}
     assert {name for name in before if before[name] != after[name]} == names
     assert bytes_in(run / ".slop-code/earlier/v1") == before
-    verified = subprocess.run(
-        [SLOP_CODE, "verify", run / "sums/checkpoint_1", "-p", problems / "sums"], capture_output=True, text=True
-    )
+    verified = slop_code("verify", run / "sums/checkpoint_1", "-p", problems / "sums")
     assert verified.returncode == 0, verified.stdout
     status, plan = slop(nowhere, "eval", run, "--dry-run")
     assert plan["up_to_date"] == ["run/sums/checkpoint_1"]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
-from tests.e2e.conftest import PATIENCE_S, SLOP_CODE, Evaluator
+from tests.e2e.conftest import SLOP_CODE, Evaluator, slop_code
 from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
@@ -50,21 +50,14 @@ def stored(make_problem, make_submission, evaluate, tmp_path_factory):
 
 
 @pytest.fixture
-def again(stored, tmp_path):
+def again(stored, tmp_path, monkeypatch):
+    monkeypatch.delenv("SCBENCH_PROBLEMS_DIR", raising=False)
     shutil.copytree(stored, tmp_path / "copy")
     return tmp_path / "copy"
 
 
-def slop_code(folder, *arguments):
-    environment = {key: value for key, value in os.environ.items() if key != "SCBENCH_PROBLEMS_DIR"}
-    argv = [SLOP_CODE, *map(str, arguments)]
-    return subprocess.run(
-        argv, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-
-
 def rerun(folder, *arguments):
-    return slop_code(folder, "rerun", "run/words/checkpoint_1", *arguments, "--problems-dir", "problems")
+    return slop_code("rerun", "run/words/checkpoint_1", *arguments, "--problems-dir", "problems", cwd=folder)
 
 
 @pytest.fixture
@@ -239,21 +232,22 @@ def test_a_result_of_a_run_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     result = again / "run/words/checkpoint_1"
     before = CorrectnessResults.load(result / "evaluation.json").provenance.digests.environment
-    evaluated = slop_code(again, "eval", "run", "--problems-dir", "problems", "-e", "mine.yaml")
+    evaluated = slop_code("eval", "run", "--problems-dir", "problems", "-e", "mine.yaml", cwd=again)
     assert evaluated.returncode == 1, evaluated.stderr
     assert CorrectnessResults.load(result / "evaluation.json").provenance.digests.environment != before
-    assert alike(slop_code(elsewhere, "rerun", result)) is True
-    assert alike(slop_code(elsewhere, "rerun", "../copy/run/words/checkpoint_1/evaluation.json", "test_loud")) is True
+    assert alike(slop_code("rerun", result, cwd=elsewhere)) is True
+    path = "../copy/run/words/checkpoint_1/evaluation.json"
+    assert alike(slop_code("rerun", path, "test_loud", cwd=elsewhere)) is True
 
 
 @pytest.mark.long
 def test_a_result_of_one_snapshot_is_enough(again, elsewhere):
     (again / "mine.yaml").write_text(yaml.safe_dump(MINE))
     words = ["-p", "problems/words", "-c", "1", "-e", "mine.yaml", "-o", "out"]
-    evaluated = slop_code(again, "eval-snapshot", "run/words/checkpoint_1/snapshot", *words)
+    evaluated = slop_code("eval-snapshot", "run/words/checkpoint_1/snapshot", *words, cwd=again)
     assert evaluated.returncode == 1, evaluated.stderr
-    assert alike(slop_code(elsewhere, "rerun", again / "out")) is True
-    shown = slop_code(elsewhere, "show", "../copy/out", "d[0]").stdout.splitlines()[-1]
+    assert alike(slop_code("rerun", again / "out", cwd=elsewhere)) is True
+    shown = slop_code("show", "../copy/out", "d[0]", cwd=elsewhere).stdout.splitlines()[-1]
     program, *command = shlex.split(shown.removeprefix("again: "))
     assert (program, command[-1]) == ("slop-code", ODD)
-    assert alike(slop_code(elsewhere, *command)) is True
+    assert alike(slop_code(*command, cwd=elsewhere)) is True

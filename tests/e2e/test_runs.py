@@ -61,17 +61,13 @@ class TestEndedEarly:
         assert (status, [one for one, _ in outcomes(said)]) == (0, rest)
         assert files(folder / "sums" / first) == before
 
-    @pytest.mark.parametrize("how", ["twice", "SIGTERM"])
-    def test_a_second_interrupt_or_sigterm_stops_at_once(self, folder, fresh_cache, start, staying, left_over, how):
+    def test_a_second_interrupt_stops_at_once(self, folder, fresh_cache, start, staying, left_over):
         cache = fresh_cache("cache")
         evaluator = start(cache, folder, "-j", 2, terminal=True)
         staying.arrived(2)
-        if how == "twice":
-            evaluator.type(b"\x03")
-            evaluator.until("stopping")
-            evaluator.type(b"\x03")
-        else:
-            evaluator.process.send_signal(signal.SIGTERM)
+        evaluator.type(b"\x03")
+        evaluator.until("stopping")
+        evaluator.type(b"\x03")
         assert evaluator.end() == 130
         assert staying.alive() == []
         assert "Traceback" not in evaluator.said
@@ -79,14 +75,14 @@ class TestEndedEarly:
         assert left_over(cache, evaluator.pid) == []
 
 
-def test_unreadable_files_of_a_submission_are_a_warning(sums, fresh_cache, evaluated):
+def test_unreadable_files_of_a_submission_are_a_warning(sums, fresh_cache, start):
     """Root is made to obey permissions, as everyone else has to."""
     folder = sums.run("run", mains={"checkpoint_1": sums.main("a")})
     snapshot = folder / "sums/checkpoint_1/snapshot"
     for name in ("a.txt", "b.txt"):
         (snapshot / name).touch(0)
     obeying = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-    evaluated(fresh_cache("cache"), folder, before=obeying)
+    start(fresh_cache("cache"), folder, before=obeying).end()
     result = CorrectnessResults.load(folder / "sums/checkpoint_1/evaluation.json")
     assert result.passed["all-cases"], result.infrastructure_failure_reason
     assert result.warnings == [
@@ -96,7 +92,7 @@ def test_unreadable_files_of_a_submission_are_a_warning(sums, fresh_cache, evalu
 
 
 class TestTwoEvaluators:
-    def test_a_second_evaluator_of_one_folder_is_refused(
+    def test_a_second_evaluator_is_refused_and_sigterm_ends_the_first_at_once(
         self, folder, fresh_cache, start, evaluated, staying, left_over
     ):
         cache = fresh_cache("cache")
@@ -111,6 +107,8 @@ class TestTwoEvaluators:
         first.process.send_signal(signal.SIGTERM)
         assert first.end() == 130
         assert staying.alive() == []
+        assert "Traceback" not in first.said
+        assert checkpoints_done(folder) == set(), first.said
         assert left_over(cache, first.pid) == []
 
     @pytest.mark.long
