@@ -19,6 +19,7 @@ from slop_code.execution.environment import EnvironmentSpec, load_environment
 from slop_code.execution.process import run
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.execution.sandbox import SetupJob, sandbox_for
+from tests.e2e.conftest import link_or_copy
 from tests.marks import in_long
 
 
@@ -53,65 +54,6 @@ def pytest_collection_modifyitems(config, items):
     results = evaluate(problem, make_submission({"main.py": "", "easy": ""}))
     assert "test_hard" in (results.infrastructure_failure_reason or "")
     assert not any(results.passed.values())
-
-
-@pytest.mark.e2e
-def test_a_part_of_the_tests_is_no_verdict(make_problem, make_submission, evaluate):
-    problem = make_problem({"test_checkpoint_1.py": "def test_a():\n    pass\n\ndef test_b():\n    assert False\n"})
-    results = evaluate(problem, make_submission({}), pytest_args=["-k", "test_a"])
-    assert (results.deselected, [test.status for test in results.tests]) == (1, ["passed"])
-    assert results.infrastructure_failure is False
-    assert not any(results.passed.values())
-
-
-@pytest.mark.e2e
-def test_nothing_of_the_submission_runs_where_files_are_handed_over(
-    make_problem, make_submission, evaluate, need_bubblewrap
-):
-    """The call's own PATH is the subject's business alone."""
-    need_bubblewrap()
-    problem = make_problem(
-        {
-            "test_checkpoint_1.py": """
-            import os
-            import subprocess
-            from pathlib import Path
-
-            DATA = Path(__file__).parent / "data" / "input.txt"
-
-            def test_handed(entrypoint):
-                bin = Path("bin").resolve()
-                env = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}"}
-                done = subprocess.run([*entrypoint, DATA], capture_output=True, text=True, env=env, timeout=20)
-                assert done.stdout == "handed"
-                assert not Path(".scbench/planted").exists()
-            """
-        },
-        files={"tests/data/input.txt": "handed"},
-    )
-    planted = '#!/bin/sh\n: > /workspace/.scbench/planted\nexec /bin/cp "$@"\n'
-    submission = make_submission({"main.py": "import sys; print(open(sys.argv[1]).read(), end='')", "bin/cp": planted})
-    (submission / "bin/cp").chmod(0o755)
-    results = evaluate(problem, submission)
-    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
-
-
-@pytest.mark.e2e
-def test_executable_test_data_stays_executable(make_problem, make_submission, evaluate):
-    problem = make_problem(
-        {
-            "test_checkpoint_1.py": """
-            import os
-            from pathlib import Path
-
-            def test_tool():
-                assert os.access(Path(__file__).parent / "data/tool.sh", os.X_OK)
-            """
-        },
-        files={"tests/data/tool.sh": "#!/bin/sh\n"},
-    )
-    (problem.path / "tests/data/tool.sh").chmod(0o755)
-    assert evaluate(problem, make_submission({})).passed["all-cases"]
 
 
 def test_what_is_hidden_is_hidden_behind_links_too(tmp_path):
@@ -173,53 +115,92 @@ def test_stars_that_are_no_glob(make_problem):
         ProblemConfig.from_yaml(problem.path)
 
 
-HANDING = """
+TESTS = """
 import os
 import subprocess
 from pathlib import Path
 
 TESTS = Path(__file__).parent
 
+
 def call(entrypoint, *words, **options):
     return subprocess.run([*entrypoint, *words], capture_output=True, text=True, timeout=20, **options).stdout.strip()
 """
+HANDING = """
+
+def test_a_link_named_like_an_argument(entrypoint):
+    assert call(entrypoint, "show") == "None"
+
+
+def test_the_name_of_a_test_file(entrypoint):
+    assert call(entrypoint, TESTS / "conftest.py") == "None"
+
+
+def test_code_in_a_folder_that_is_handed_over(entrypoint):
+    assert call(entrypoint, TESTS / "data") == "['value']"
+    from data import oracle
+    assert oracle
+
+
+def test_a_file_that_is_handed_over(entrypoint):
+    bin = Path("bin").resolve()
+    env = {**os.environ, "PATH": f"{bin}:{os.environ['PATH']}"}
+    assert call(entrypoint, TESTS / "other" / "input.txt", env=env) == "handed"
+    assert not Path(".scbench/planted").exists()
+
+
+def test_executable_test_data_stays_executable():
+    assert os.access(TESTS / "other/tool.sh", os.X_OK)
+
+
+def test_calls_that_no_namespace_holds_back(entrypoint):
+    assert call(entrypoint, "calls") == "['vsock', 'keyctl', 'fds 0']"
+"""
+LOOKS = """
+import ctypes, errno, os, platform, socket, sys
+
+def look(path):
+    if os.path.isdir(path) and path != "show":
+        return sorted(os.listdir(path))
+    path = "show/value" if path == "show" else path
+    return open(path).read() if os.path.exists(path) else None
+
+def refused():
+    try:
+        socket.socket(40, socket.SOCK_STREAM)
+    except OSError:
+        yield "vsock"
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+    if libc.syscall(number, 0, -3, 1) == -1 and ctypes.get_errno() == errno.ENOSYS:
+        yield "keyctl"
+    yield f"fds {len([fd for fd in os.listdir('/proc/self/fd') if int(fd) > 3])}"
+
+print([*refused()] if sys.argv[1] == "calls" else look(sys.argv[1]))
+"""
+PLANTED = '#!/bin/sh\n: > /workspace/.scbench/planted\nexec /bin/cp "$@"\n'
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(
-    ("body", "files", "main"),
-    [
-        pytest.param(
-            "def test_it(entrypoint):\n    assert call(entrypoint, 'show') != 'expected'\n",
-            {},
-            "import os, sys; print(open('show/value').read() if os.path.exists('show/value') else 'nothing')",
-            id="a link named like an argument",
-        ),
-        pytest.param(
-            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'conftest.py') == 'False'\n",
-            {},
-            "import os, sys; print(os.path.exists(sys.argv[1]))",
-            id="the name of a test file",
-        ),
-        pytest.param(
-            "def test_it(entrypoint):\n    assert call(entrypoint, TESTS / 'data') == \"['value']\"\n"
-            "    from data import oracle\n    assert oracle\n",
-            {},
-            "import os, sys; print(sorted(os.listdir(sys.argv[1])))",
-            id="code in a folder that is handed over",
-        ),
-    ],
-)
-def test_what_is_never_handed_over(make_problem, make_submission, evaluate, need_bubblewrap, body, files, main):
-    need_bubblewrap()
+def test_what_calls_are_given_and_refused(make_problem, make_submission, evaluate):
+    """Nothing of the submission runs where files are handed over: a call's own PATH is the subject's business."""
+    files = {
+        "data/value": "expected",
+        "data/oracle.py": "",
+        "other/input.txt": "handed",
+        "other/tool.sh": "#!/bin/sh\n",
+    }
     problem = make_problem(
-        {"test_checkpoint_1.py": HANDING + body},
-        files={"tests/data/value": "expected", "tests/data/oracle.py": "", **files},
+        {"test_checkpoint_1.py": TESTS + HANDING},
+        files={f"tests/{name}": content for name, content in files.items()},
     )
-    submission = make_submission({"main.py": main})
+    (problem.path / "tests/other/tool.sh").chmod(0o755)
+    submission = make_submission({"main.py": LOOKS, "bin/cp": PLANTED})
+    (submission / "bin/cp").chmod(0o755)
     (submission / "show").symlink_to("/workspace/.evaluation_tests/data")
     results = evaluate(problem, submission)
-    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
+    assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
+    assert len(results.tests) == 6
 
 
 @pytest.mark.e2e
@@ -242,33 +223,6 @@ def test_what_decides_may_not_lie_in_the_submission(make_problem, make_submissio
     submission = problem.path.parent if inside == "problem" else make_submission({"main.py": ""})
     with pytest.raises(UsageError, match="lies inside the submission"):
         evaluate(problem, submission, output_dir=submission / "out" if inside == "output" else None)
-
-
-@pytest.mark.e2e
-def test_calls_that_no_namespace_holds_back(make_problem, make_submission, evaluate, need_bubblewrap):
-    need_bubblewrap()
-    problem = make_problem(
-        {
-            "test_checkpoint_1.py": HANDING
-            + "def test_it(entrypoint):\n    assert call(entrypoint) == \"['vsock', 'keyctl', 'fds 0']\"\n"
-        }
-    )
-    main = """
-import ctypes, errno, os, platform, socket
-refused = []
-try:
-    socket.socket(40, socket.SOCK_STREAM)
-except OSError:
-    refused.append("vsock")
-libc = ctypes.CDLL(None, use_errno=True)
-number = {"x86_64": 250, "aarch64": 219}[platform.machine()]
-if libc.syscall(number, 0, -3, 1) == -1 and ctypes.get_errno() == errno.ENOSYS:
-    refused.append("keyctl")
-refused.append(f"fds {len([fd for fd in os.listdir('/proc/self/fd') if int(fd) > 3])}")
-print(refused)
-"""
-    results = evaluate(problem, make_submission({"main.py": main}))
-    assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
 
 
 def flip(paths, old, new):
@@ -303,12 +257,12 @@ def flip(paths, old, new):
 )
 def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
     problem = make_problem(
-        {"test_checkpoint_1.py": HANDING + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
+        {"test_checkpoint_1.py": TESTS + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
     )
     own = Cache(tmp_path / "cache")
     own.root.mkdir()
     for name in ("uv", "tools"):
-        shutil.copytree(cache.root / name, own.root / name, symlinks=True)
+        shutil.copytree(cache.root / name, own.root / name, symlinks=True, copy_function=link_or_copy)
     submission, events = make_submission({"main.py": "print('x')"}), []
     spec = load_environment("local")
     runner = PytestRunner(problem, problem.checkpoint(1), spec, submission, cache=own, progress=events.append)
@@ -317,6 +271,12 @@ def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, 
     events.clear()
     assert runner.run().passed["all-cases"]
     assert rebuilt in [event.kind for event in events]
+
+
+@pytest.fixture(scope="module")
+def taking(make_problem):
+    test = "def test_it(entrypoint):\n    assert call(entrypoint) != 'all of it was taken'\n"
+    return make_problem({"test_checkpoint_1.py": TESTS + test})
 
 
 @pytest.mark.e2e
@@ -331,17 +291,15 @@ def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, 
     ],
     ids=["memory files", "empty files"],
 )
-def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bubblewrap, limits, main):
-    need_bubblewrap()
-    problem = make_problem(
-        {
-            "test_checkpoint_1.py": HANDING
-            + "def test_it(entrypoint):\n    assert call(entrypoint) != 'all of it was taken'\n"
-        }
-    )
+def test_memory_that_is_nobodys(taking, make_submission, evaluate, limits, main):
     held = f"{main}\nimport time; time.sleep(0.5)\nprint('all of it was taken')"
-    results = evaluate(problem, make_submission({"main.py": held}), environment={"limits": limits})
+    results = evaluate(taking, make_submission({"main.py": held}), environment={"limits": limits})
     assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
+
+
+@pytest.fixture(scope="module")
+def leaving(make_problem):
+    return make_problem({"test_checkpoint_1.py": "def test_it(run, tmp_path): assert run(tmp_path).stdout"})
 
 
 @pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "none")])
@@ -354,11 +312,10 @@ def test_memory_that_is_nobodys(make_problem, make_submission, evaluate, need_bu
         "os.symlink('loop', folder + '/loop')",
     ],
 )
-def test_what_happens_to_its_folders_does_not_end_pytest(evaluate, make_problem, make_submission, sandbox, sabotage):
+def test_what_happens_to_its_folders_does_not_end_pytest(evaluate, leaving, make_submission, sandbox, sabotage):
     """pytest tidied up there when it had run all tests, and failed: no verdict for one who had failed them."""
-    problem = make_problem({"test_checkpoint_1.py": "def test_it(run, tmp_path): assert run(tmp_path).stdout"})
     main = f"import os, sys\nfolder = os.path.dirname(sys.argv[1])\n{sabotage}\n"
-    results = evaluate(problem, make_submission({"main.py": main}), sandbox=sandbox)
+    results = evaluate(leaving, make_submission({"main.py": main}), sandbox=sandbox)
     assert results.infrastructure_failure_reason is None
     assert [test.status for test in results.tests] == ["failed"]
 

@@ -33,12 +33,18 @@ SLEEP = f"[sys.executable, '-c', 'import time; time.sleep(999)', '{MARK}']"
 WAITING = {"main.py": f"import os, sys\nos.execv(sys.executable, {SLEEP})"}
 
 
-@pytest.fixture
-def world(cache, need_bubblewrap, environment_spec, make_problem, make_submission):
+@pytest.fixture(scope="module")
+def make_world(cache, need_bubblewrap, environment_spec, make_problem, make_submission):
     need_bubblewrap()
     problem = make_problem(TESTS, config={"session_timeout": SESSION_S})
+    return lambda pool: World(cache, pool, environment_spec(), problem, make_submission)
+
+
+@pytest.fixture(scope="module")
+def world(make_world):
+    """Each test leaves it with a template that serves."""
     with TemplatePool() as pool:
-        yield World(cache, pool, environment_spec(), problem, make_submission)
+        yield make_world(pool)
 
 
 class World:
@@ -188,7 +194,8 @@ def test_a_cancelled_evaluation_leaves_nothing_and_its_template_serves_on(world)
 
 
 @pytest.mark.long
-def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(world):
+def test_a_pool_that_is_closed_ends_its_evaluations_with_a_reason(make_world):
+    world = make_world(TemplatePool())
     evaluation = world.start_waiting()
     world.pool.close()
     assert "the judge was lost" in evaluation.reason()

@@ -11,7 +11,6 @@ from slop_code.evaluation import PytestRunner
 from slop_code.execution.templates import TemplatePool
 from tests.e2e.test_hangs import left_alive
 from tests.factories import statuses_by_id
-from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
@@ -123,6 +122,29 @@ STATE = """
 """
 
 
+CALLS = """
+    def test_upper(run):
+        assert run("abc").stdout == "ABC\\n"
+
+    def test_wrong(run):
+        assert run("abc").stdout == "abc\\n"
+
+    def test_daemon(run):
+        assert run("daemon").returncode == 0
+"""
+CALLED = {"test_upper": "passed", "test_wrong": "failed", "test_daemon": "passed"}
+UPPER = """
+    import subprocess
+    import sys
+
+    if sys.argv[1:] == ["daemon"]:
+        nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True, **nowhere)
+    print(*(word.upper() for word in sys.argv[1:]))
+"""
+SECONDS = f"{86400 + os.getpid()}"
+
+
 @pytest.fixture(scope="module")
 def pool():
     with TemplatePool() as pool:
@@ -133,8 +155,8 @@ def pool():
 def judged(cache, need_bubblewrap, environment_spec, make_problem, make_submission, pool):
     """`judged["collected"]`: a result, and states of the judge's process, by test."""
     need_bubblewrap()
-    problem, other = make_problem({"test_checkpoint_1.py": STATE}), make_problem({"test_checkpoint_1.py": STATE})
-    submission = make_submission({"main.py": "print()"})
+    problem, other = (make_problem({"test_checkpoint_1.py": STATE + CALLS}) for _ in range(2))
+    submission = make_submission({"main.py": UPPER.replace("{seconds}", SECONDS)})
 
     def evaluate(problem, templates=pool):
         spec = environment_spec(sandbox="bubblewrap")
@@ -142,7 +164,7 @@ def judged(cache, need_bubblewrap, environment_spec, make_problem, make_submissi
         results = runner.run()
         assert results.infrastructure_failure_reason is None
         states = {}
-        for test in results.tests:
+        for test in [test for test in results.tests if test.id not in CALLED]:
             assert "STATE" in test.failure_message, test.failure_message
             states[test.id] = json.loads(test.failure_message.split("STATE", 1)[1].rsplit("END", 1)[0])
         return results, states
@@ -166,44 +188,24 @@ def test_each_judge_has_a_random_state_of_its_own(judged):
     assert len({states["test_random"] for _, states in judged.values()}) == len(judged)
 
 
-CALLS = """
-    def test_upper(run):
-        assert run("abc").stdout == "ABC\\n"
-
-    def test_wrong(run):
-        assert run("abc").stdout == "abc\\n"
-
-    def test_daemon(run):
-        assert run("daemon").returncode == 0
-"""
-UPPER = """
-    import subprocess
-    import sys
-
-    if sys.argv[1:] == ["daemon"]:
-        nowhere = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        subprocess.Popen(["sleep", "{seconds}"], start_new_session=True, **nowhere)
-    print(*(word.upper() for word in sys.argv[1:]))
-"""
+def test_judges_of_every_kind_give_the_same_results(judged):
+    for results, _ in judged.values():
+        found = statuses_by_id(results)
+        assert {name: found[name] for name in CALLED} == CALLED
+    assert left_alive(SECONDS) == []
 
 
-@pytest.mark.parametrize(
-    ("sandbox", "kinds"), [("bubblewrap", ["imported", "collected"]), *in_long(("none", ["cold", "imported"]))]
-)
-def test_judges_of_every_kind_give_the_same_results(
-    cache, need, environment_spec, make_problem, make_submission, sandbox, kinds
-):
-    need(sandbox)
+@pytest.mark.long
+def test_judges_without_a_sandbox_give_the_same_results(cache, environment_spec, make_problem, make_submission):
     problem, other = make_problem({"test_checkpoint_1.py": CALLS}), make_problem({"test_checkpoint_1.py": CALLS})
-    seconds = f"{86400 + os.getpid()}.{len(kinds[-1])}"
+    seconds = f"{SECONDS}.5"
     submission = make_submission({"main.py": UPPER.replace("{seconds}", seconds)})
-    environment = environment_spec(sandbox=sandbox)
+    environment = environment_spec(sandbox="none")
     with TemplatePool() as pool:
         judged = []
         for chosen, templates in ((problem, None), (other, pool), (problem, pool), (problem, pool)):
             options = {"cache": cache, "templates": templates}
             judged.append(PytestRunner(chosen, chosen.checkpoint(1), environment, submission, **options).run())
-    assert [result.isolation["judge"] for result in judged] == ["cold", "cold", *kinds]
-    expected = {"test_upper": "passed", "test_wrong": "failed", "test_daemon": "passed"}
-    assert [statuses_by_id(result) for result in judged] == [expected] * 4
+    assert [result.isolation["judge"] for result in judged] == ["cold", "cold", "cold", "imported"]
+    assert [statuses_by_id(result) for result in judged] == [CALLED] * 4
     assert left_alive(seconds) == []
