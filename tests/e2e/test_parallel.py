@@ -337,6 +337,7 @@ def test_an_interrupt_ends_all_pairs(make_problem, make_submission, cache, need_
     with subprocess.Popen(
         argv,
         stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         start_new_session=True,
         # Where this suite itself runs in the background, interrupts would be ignored from the start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -350,8 +351,9 @@ def test_an_interrupt_ends_all_pairs(make_problem, make_submission, cache, need_
         finally:
             os.close(descriptor)
             os.killpg(evaluator.pid, signal.SIGINT)
-        evaluator.wait(PATIENCE_S)
+        _, printed = evaluator.communicate(timeout=PATIENCE_S)
     assert running == 2
+    assert b"Traceback" not in printed
     assert left_alive(token) == []
     assert evaluator.returncode == 130
     assert not (tmp_path / "evaluation.json").exists()

@@ -38,6 +38,7 @@ from tests.e2e.test_hangs import left_alive
 from tests.e2e.test_parallel import PATIENCE_S, comparable, messages, several, subjects
 
 SLOP_CODE = Path(sys.executable).with_name("slop-code")
+FEW = "the tests are too few or too short to be divided"
 NO_PROOF = "parallel.json has no proof for these tests"
 ECHO = "import sys\n\nprint(*sys.argv[1:])\n"
 INDEPENDENT = """
@@ -56,6 +57,9 @@ INDEPENDENT = """
 
     def test_fails_with_others(run): assert run("a", "b").stdout.split() == ["a", "b"]
 """
+QUICK = "".join(f"def test_{number}(): pass\n" for number in range(16))
+"""As many tests without a call of the submission."""
+
 ON_EACH_OTHER = """
     import pytest
 
@@ -129,53 +133,42 @@ def test_proven_tests_are_divided_with_equal_results(auto, make_submission, eval
     assert list(seconds) == [test.nodeid for test in both.tests]
 
 
-def test_a_changed_test_is_serial_until_the_next_proof(auto, evaluate):
+def test_what_cannot_be_divided_says_why(auto, evaluate):
+    """A changed test is serial until the next proof."""
     problem = auto(INDEPENDENT, proven=True)
+    alone = evaluate(problem, reference(problem), sandbox="none")
+    assert pairs(alone) == (1, "with isolation: none all pairs would share one network")
+    first = evaluate(problem, reference(problem), pytest_args=["-x"])
+    assert pairs(first) == (1, "with these pytest arguments tests may depend on each other")
     with (problem.path / "tests" / "test_checkpoint_1.py").open("a") as file:
         file.write("\ndef test_new(): pass\n")
-    results = evaluate(problem, reference(problem))
-    assert (pairs(results), results.passed["all-cases"]) == ((1, NO_PROOF), True)
-    assert results.warnings == []
+    changed = evaluate(problem, reference(problem))
+    assert (pairs(changed), changed.passed["all-cases"]) == ((1, NO_PROOF), True)
+    assert changed.warnings == []
 
 
-def test_a_seed_divides_the_tests_at_random(auto, cache, need_bubblewrap, environment_spec, tmp_path):
+def test_a_seed_divides_the_tests_at_random(auto, cache, templates, need_bubblewrap, environment_spec, tmp_path):
     """So that the repeated runs of a check are not all divided in the same way."""
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=False).model_copy(update={"parallel": 2, "parallel_by": "test"})
+    problem = auto(QUICK, proven=False).model_copy(update={"parallel": 2, "parallel_by": "test"})
     spec, divided = environment_spec(None, sandbox="bubblewrap"), []
     for seed in (None, 1, 2):
         output = tmp_path / str(seed)
-        runner = PytestRunner(problem, problem.checkpoint(1), spec, reference(problem), output_dir=output, seed=seed)
-        assert runner.run().passed["all-cases"]
+        options = {"output_dir": output, "cache": cache, "templates": templates, "repeat_starved": False, "seed": seed}
+        assert (
+            PytestRunner(problem, problem.checkpoint(1), spec, reference(problem), **options).run().passed["all-cases"]
+        )
         roster = Roster.from_json((output / ".scbench" / ROSTER).read_text())
         divided.append(tuple(entry.pair for entry in roster.entries))
     assert len(set(divided)) == 3
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        ({"sandbox": "none"}, "with isolation: none all pairs would share one network"),
-        ({"pytest_args": ["-x"]}, "with these pytest arguments tests may depend on each other"),
-    ],
-)
-def test_what_cannot_be_divided_says_why(auto, evaluate, options, reason):
-    problem = auto(INDEPENDENT, proven=True)
-    assert pairs(evaluate(problem, reference(problem), **options)) == (1, reason)
-
-
 def test_processors_that_other_evaluations_use_are_left_alone(auto, evaluate, cache):
-    problem = auto(INDEPENDENT, proven=True)
+    problem = auto(QUICK, proven=True)
     with processor_places(cache) as take_places:
         assert take_places(available_cpus()) == available_cpus()
         results = evaluate(problem, reference(problem))
     assert (pairs(results), results.passed["all-cases"]) == ((1, "no other processor was free"), True)
-
-
-def test_few_quick_tests_are_not_divided(auto, evaluate):
-    problem = auto("def test_a(run): assert run('a').stdout == 'a\\n'\ndef test_b(): pass\n", proven=True)
-    reason = "the tests are too few or too short to be divided"
-    assert pairs(evaluate(problem, reference(problem))) == (1, reason)
 
 
 def checked(problem, capsys, *options):
@@ -187,15 +180,14 @@ def checked(problem, capsys, *options):
 
 def test_the_check_writes_the_proof_that_an_evaluation_needs(auto, evaluate, cache, need_bubblewrap, capsys):
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=False)
-    assert pairs(evaluate(problem, reference(problem))) == (1, NO_PROOF)
+    problem = auto("def test_a(run): assert run('a').stdout == 'a\\n'\ndef test_b(): pass\n", proven=False)
+    inputs = inputs_of(problem, problem.checkpoint(1))
+    assert not is_proven(problem, "checkpoint_1", inputs.tests_digest, inputs.config_digest)
     status, findings, step = checked(problem, capsys)
     assert (status, findings) == (0, [])
     assert step["summary"][-1] == "checkpoint_1: its tests may run in parallel"
-    inputs = inputs_of(problem, problem.checkpoint(1))
     assert is_proven(problem, "checkpoint_1", inputs.tests_digest, inputs.config_digest)
-    results = evaluate(problem, reference(problem))
-    assert NO_PROOF not in pairs(results)
+    assert pairs(evaluate(problem, reference(problem))) == (1, FEW)
 
 
 @pytest.mark.long
@@ -233,16 +225,13 @@ def results_of(problem, folders):
     return [CorrectnessResults.load(path) for path in paths]
 
 
-@pytest.mark.parametrize(
-    ("jobs", "expected"), [(1, (1, "only one pair was allowed at that time")), (2, (2, None))], ids=["one", "two"]
-)
-def test_the_only_job_of_a_run_uses_the_free_places(auto, cache, need_bubblewrap, tmp_path, jobs, expected):
+def test_the_only_job_of_a_run_with_one_place_has_one_pair(auto, cache, need_bubblewrap, tmp_path):
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=True)
+    problem = auto(QUICK, proven=True)
     folders = snapshots(problem, tmp_path)
-    assert run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", str(jobs)]) == 0
+    assert run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", "1"]) == 0
     [results] = results_of(problem, folders)
-    assert (pairs(results), results.passed["all-cases"]) == (expected, True)
+    assert (pairs(results), results.passed["all-cases"]) == ((1, "only one pair was allowed at that time"), True)
 
 
 WAITS = "import sys, time\nif sys.argv[1:2] == ['number']: time.sleep(600)\nprint(*sys.argv[1:])\n"
@@ -280,14 +269,16 @@ def test_a_run_never_has_more_pairs_at_work_than_jobs(auto, cache, need_bubblewr
     assert list(tmp_path.rglob(RESULT_FILE)) == []
 
 
-def test_a_divided_job_is_not_taken_for_a_short_one(auto, cache, need_bubblewrap, tmp_path):
+def test_the_only_job_of_a_run_uses_the_free_places_and_is_not_taken_for_a_short_one(
+    auto, cache, need_bubblewrap, tmp_path
+):
     """What is kept for the next plan has the sum of its tests, whatever the number of pairs."""
     need_bubblewrap()
-    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.5)\n" + ECHO)
+    problem = auto(INDEPENDENT, proven=True, solution="import time\ntime.sleep(0.2)\n" + ECHO)
     folders = snapshots(problem, tmp_path)
-    run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", "2"])
+    assert run(["eval", *map(str, folders), "--problems-dir", str(tmp_path / "problems"), "-j", "2"]) == 0
     [results] = results_of(problem, folders)
-    assert pairs(results) == (2, None)
+    assert (pairs(results), results.passed["all-cases"]) == ((2, None), True)
     environment = load_environment("local")
     submission = Submission(
         problem=problem, checkpoint=problem.checkpoint(1), environment=environment, path=reference(problem)
