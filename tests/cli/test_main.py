@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from slop_code import __version__
-from slop_code.cli.main import COMMANDS, parse, parser, run
+from slop_code.cli.main import COMMANDS, parse, parser
 from slop_code.evaluation import CorrectnessResults, PytestRunner
 from slop_code.execution.environment import load_environment
 from tests.marks import in_long
@@ -45,25 +45,12 @@ POOR = {
 }
 
 
-def slop_code(*arguments, **options):
+def slop_code_process(*arguments, **options):
     """Run to the end; whatever goes wrong, a traceback is never what a user sees."""
     options = {"capture_output": True, "text": True, "timeout": 600, **options}
     done = subprocess.run([SLOP_CODE, *map(str, arguments)], **options)
     assert "Traceback" not in (done.stderr or "")
     return done
-
-
-@pytest.fixture
-def in_this_process(capsys):
-    """The status, what was printed, and what was complained of."""
-
-    def call(*arguments):
-        status = run(arguments)
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return status, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +87,8 @@ GROUPS = [(), ("env",), ("cache",), ("problems",)]
 
 
 @pytest.mark.parametrize("words", PARSERS, ids=lambda words: "-".join(words) or "all")
-def test_help_names_every_option(words, in_this_process):
-    status, shown, _ = in_this_process(*words, "--help")
+def test_help_names_every_option(words, slop_code):
+    status, shown, _ = slop_code(*words, "--help")
     assert status == 0
     for action in PARSERS[words]._actions:
         assert action.help or isinstance(action.choices, dict)
@@ -111,8 +98,8 @@ def test_help_names_every_option(words, in_this_process):
 
 
 @pytest.mark.parametrize("words", PARSERS, ids=lambda words: "-".join(words) or "all")
-def test_help_ends_with_examples_that_parse(words, in_this_process):
-    _, shown, _ = in_this_process(*words, "--help")
+def test_help_ends_with_examples_that_parse(words, slop_code):
+    _, shown, _ = slop_code(*words, "--help")
     examples = shown.partition("\nexamples:\n")[2].splitlines()
     assert 1 <= len(examples) <= 2
     for example in examples:
@@ -123,8 +110,8 @@ def test_help_ends_with_examples_that_parse(words, in_this_process):
 
 
 @pytest.mark.parametrize("words", GROUPS, ids=lambda words: "-".join(words) or "all")
-def test_a_group_without_a_command_prints_its_help(words, in_this_process):
-    assert in_this_process(*words) == in_this_process(*words, "--help")
+def test_a_group_without_a_command_prints_its_help(words, slop_code):
+    assert slop_code(*words) == slop_code(*words, "--help")
 
 
 def test_the_groups_are_all_parsers_with_commands():
@@ -173,8 +160,8 @@ def test_verbose_is_taken_before_and_after_the_command(arguments, verbose):
         (["--versoin"], "slop-code", "--versoin; did you mean '--version'?"),
     ],
 )
-def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknown, in_this_process):
-    status, shown, error = in_this_process(*arguments)
+def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknown, slop_code):
+    status, shown, error = slop_code(*arguments)
     assert (status, shown) == (2, "")
     assert error.startswith(f"usage: {program} [-h]")
     assert error.endswith(f"\n{program}: error: unrecognized arguments: {unknown}\n")
@@ -198,15 +185,15 @@ def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknow
         (["report", "x", "--pass-policy", "al-cases"], "no policy 'al-cases'; did you mean 'all-cases'?"),
     ],
 )
-def test_an_unknown_word_names_the_near_one(arguments, message, in_this_process):
-    status, shown, error = in_this_process(*arguments)
+def test_an_unknown_word_names_the_near_one(arguments, message, slop_code):
+    status, shown, error = slop_code(*arguments)
     assert (status, shown) == (2, "")
     assert message in error.splitlines()[-1]
     assert "\x1b" not in error
 
 
 @pytest.mark.parametrize("verbose", [True, False])
-def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose, in_this_process, monkeypatch):
+def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose, slop_code, monkeypatch):
     def list_and_log():
         logging.getLogger("slop_code.execution").debug("started %s", "box\x1b[0m")
         return {"local": "this machine"}
@@ -214,7 +201,7 @@ def test_verbose_logs_to_standard_error_with_control_characters_escaped(verbose,
     handlers = list(logging.getLogger("slop_code").handlers)
     monkeypatch.setattr("slop_code.execution.environment.shipped_environments", list_and_log)
     monkeypatch.setattr("slop_code.execution.python_version.installed_pythons", list)
-    status, shown, logged = in_this_process(*["-v"] * verbose, "env", "ls")
+    status, shown, logged = slop_code(*["-v"] * verbose, "env", "ls")
     assert (status, shown.split()) == (0, ["local", "this", "machine", "python", "none"])
     assert ("DEBUG slop_code.execution: started box\\x1b[0m\n" in logged) is verbose
     assert logging.getLogger("slop_code").handlers == handlers
@@ -240,33 +227,32 @@ def test_options_before_the_command_do_not_hide_it(words):
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["eval-snapshot", "--help"], ["eval", "--no-such"]])
-def test_help_and_mistakes_load_no_models(words):
+def test_help_and_mistakes_load_no_models():
     """pydantic and PyYAML take longer to import than all the rest."""
-    code = "import sys; from slop_code.cli.main import run; run(sys.argv[1:]); print('LOADED', *sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
-    loaded = done.stdout.partition("LOADED ")[2].split()
-    assert "slop_code.cli.main" in loaded
-    assert {"pydantic", "yaml", "rich", "slop_code.evaluation.config"}.isdisjoint(loaded)
+    calls = [["--version"], ["--help"], ["eval-snapshot", "--help"], ["eval", "--no-such"]]
+    code = f"import sys; from slop_code.cli.main import run; [(run(x), print('LOADED', *sys.modules)) for x in {calls}]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    loaded = [set(line.split()) for line in done.stdout.splitlines() if line.startswith("LOADED ")]
+    models = {"pydantic", "yaml", "rich", "slop_code.evaluation.config"}
+    assert [("slop_code.cli.main" in names, names & models) for names in loaded] == [(True, set())] * len(calls)
 
 
-@pytest.mark.e2e
-def test_version_is_printed():
-    assert slop_code("--version").stdout == f"slop-code {__version__}\n"
+def test_version_is_printed(slop_code):
+    assert slop_code("--version") == (0, f"slop-code {__version__}\n", "")
 
 
 @pytest.mark.parametrize(
     "arguments", [["no-such-command"], ["cache", "empty"], ["env", "-x"], ["eval-snapshot"], ["doctor", "--no"]]
 )
-def test_wrong_arguments_are_usage_errors(arguments, in_this_process):
-    status, shown, complaint = in_this_process(*arguments)
+def test_wrong_arguments_are_usage_errors(arguments, slop_code):
+    status, shown, complaint = slop_code(*arguments)
     assert (status, shown) == (2, "")
     assert "error: " in complaint.splitlines()[-1]
 
 
 @pytest.mark.e2e
 def test_a_wrong_call_as_a_process():
-    done = slop_code("no-such-command")
+    done = slop_code_process("no-such-command")
     assert (done.returncode, done.stdout) == (2, "")
     assert "error: " in done.stderr.splitlines()[-1]
 
@@ -291,28 +277,29 @@ class TestEvalSnapshot:
             ("poor", ["-c", "2", "-k", "upper", "--pass-policy", "any"], 1, "PART ONLY, no verdict: 0 of 1"),
         ],
     )
-    def test_exit_status_and_last_line(self, request, boxes, problem, submission, arguments, status, line):
-        done = slop_code("eval-snapshot", request.getfixturevalue(submission), "-p", problem.path, *arguments)
-        assert done.returncode == status
-        assert done.stdout.splitlines()[-1].startswith(line)
-        assert "\x1b" not in done.stdout
+    def test_exit_status_and_last_line(self, request, slop_code, boxes, problem, submission, arguments, status, line):
+        folder = request.getfixturevalue(submission)
+        ended, printed, _ = slop_code("eval-snapshot", folder, "-p", problem.path, *arguments)
+        assert ended == status
+        assert printed.splitlines()[-1].startswith(line)
+        assert "\x1b" not in printed
 
     @pytest.mark.parametrize("how", ["option", "variable", "folder"])
-    def test_a_problem_by_name(self, boxes, problem, good, tmp_path, how):
+    def test_a_problem_by_name(self, slop_code, boxes, problem, good, tmp_path, monkeypatch, how):
         shutil.copytree(problem.path, tmp_path / "problems" / "words")
         arguments = ["--problems-dir", tmp_path / "problems"] if how == "option" else []
-        variable = {"SCBENCH_PROBLEMS_DIR": str(tmp_path / "problems")} if how == "variable" else {}
-        cwd = tmp_path if how == "folder" else None
-        done = slop_code(
-            "eval-snapshot", good, "-p", "words", "-c", "1", *arguments, env={**os.environ, **variable}, cwd=cwd
-        )
-        assert done.returncode == 0, done.stderr
+        if how == "variable":
+            monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", str(tmp_path / "problems"))
+        if how == "folder":
+            monkeypatch.chdir(tmp_path)
+        status, printed, said = slop_code("eval-snapshot", good, "-p", "words", "-c", 1, "--print-command", *arguments)
+        assert (status, "--checkpoint=checkpoint_1" in printed) == (0, True), said
 
-    def test_what_is_written(self, boxes, problem, poor, tmp_path):
-        done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 2, "-o", tmp_path, "--json")
-        assert done.returncode == 1
+    def test_what_is_written(self, slop_code, boxes, problem, poor, tmp_path):
+        status, printed, said = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 2, "-o", tmp_path, "--json")
+        assert (status, "nothing is stored" in said) == (1, False)
         written = json.loads((tmp_path / "evaluation.json").read_text())
-        assert json.loads(done.stdout) == written
+        assert json.loads(printed) == written
         jsonschema.validate(written, json.loads((files("slop_code.evaluation") / "evaluation.schema.json").read_text()))
         loaded = CorrectnessResults.load(tmp_path / "evaluation.json")
         assert loaded.model_dump(mode="json") == written
@@ -322,11 +309,10 @@ class TestEvalSnapshot:
         assert {"pytest.log", "pytest-report.json", "ctrf-report.json"} <= kept
         assert "test_two_words" in (tmp_path / ".scbench" / "pytest.log").read_text()
 
-    def test_an_infrastructure_failure_is_written_too(self, boxes, make_problem, problem, good, tmp_path):
+    def test_an_infrastructure_failure_is_written_too(self, slop_code, boxes, make_problem, problem, good, tmp_path):
         broken = make_problem({"test_checkpoint_1.py": "import no_such_module\n"})
-        done = slop_code("eval-snapshot", good, "-p", broken.path, "-c", 1, "-o", tmp_path)
-        assert done.returncode == 3
-        assert "no_such_module" in done.stdout
+        status, printed, _ = slop_code("eval-snapshot", good, "-p", broken.path, "-c", 1, "-o", tmp_path)
+        assert (status, "no_such_module" in printed) == (3, True)
         loaded = CorrectnessResults.load(tmp_path / "evaluation.json")
         assert "no_such_module" in loaded.infrastructure_failure_reason
         kept = tmp_path / ".scbench" / "collection"
@@ -334,39 +320,40 @@ class TestEvalSnapshot:
         assert "no_such_module" in (kept / "pytest.log").read_text()
         ended = json.loads((kept / "exit.json").read_text())
         assert (ended["exit_code"], ended["error"]) == (2, loaded.infrastructure_failure_reason)
-        assert slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-o", tmp_path).returncode == 0
+        assert slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-o", tmp_path)[0] == 0
         assert not kept.exists()
 
-    def test_a_failure_says_what_was_run_expected_and_found(self, boxes, problem, poor):
-        done = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)
-        assert "FAILED Core test_checkpoint_1.py::test_upper: assert 'ABC \\x1b]0;owned\\x07" in done.stdout
+    def test_a_failure_says_what_was_run_expected_and_found(self, slop_code, boxes, problem, poor):
+        _, short, _ = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1)
+        assert "FAILED Core test_checkpoint_1.py::test_upper: assert 'ABC \\x1b]0;owned\\x07" in short
         error = "FAILED Error test_checkpoint_1.py::test_no_word"
-        assert f"\n{error}: expected exit status 2, found exit status 0\n" in done.stdout
-        assert "a test in full: slop-code show TEST\nNOT PASSED" in done.stdout
-        in_full = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1, "-v").stdout
+        assert f"\n{error}: expected exit status 2, found exit status 0\n" in short
+        assert "a test in full: slop-code show TEST\nNOT PASSED" in short
+        _, in_full, _ = slop_code("eval-snapshot", poor, "-p", problem.path, "-c", 1, "-v")
         assert f"\n{error}\n" in in_full
         assert "ran: ['slop-run', 'main.py'], expected: 2, found: 0" in in_full
         assert "\\x1b]0;owned\\x07" in in_full
-        assert done.stdout.startswith("words checkpoint_1\n  core: 0/1\n  error: 0/1\n")
+        assert short.startswith("words checkpoint_1\n  core: 0/1\n  error: 0/1\n")
 
-    def test_without_an_output_folder_the_last_result_is_for_show(self, boxes, problem, poor, tmp_path):
+    def test_without_an_output_folder_the_last_result_is_for_show(self, slop_code, boxes, problem, poor):
         """`rerun`, which it names, finds the problem and the snapshot."""
         arguments = ("eval-snapshot", poor, "-p", problem.path, "-c", 1)
-        assert "nothing is stored" not in slop_code(*arguments, "-o", tmp_path).stderr
-        assert "nothing is stored" not in slop_code("-q", *arguments, "--json").stderr
+        assert "nothing is stored" not in slop_code("-q", *arguments, "--json")[2]
         kept = "nothing is stored without -o OUT; slop-code show shows this result until the next one"
-        assert kept in slop_code(*arguments, "--json").stderr
-        shown = slop_code("show")
-        assert shown.stdout.splitlines()[-1] == "NOT PASSED (all-cases): 0 of 2 tests passed"
-        command = slop_code("show", "test_upper").stdout.splitlines()[-1]
+        assert kept in slop_code(*arguments, "--json")[2]
+        _, shown, _ = slop_code("show")
+        assert shown.splitlines()[-1] == "NOT PASSED (all-cases): 0 of 2 tests passed"
+        command = slop_code("show", "test_upper")[1].splitlines()[-1]
         assert command.startswith("again: slop-code rerun ")
-        again = slop_code(*shlex.split(command)[2:])
-        assert (again.returncode, "failed before, failed now" in again.stdout) == (0, True), again.stderr
+        status, again, said = slop_code(*shlex.split(command)[2:])
+        assert (status, "failed before, failed now" in again) == (0, True), said
 
-    def test_every_step_and_test_when_asked_for(self, boxes, problem, good):
-        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-v")
-        assert "· running 2 tests" in done.stderr
-        assert "PASSED Core test_checkpoint_1.py::test_upper" in done.stdout
+    def test_every_step_and_test_when_asked_for(self, slop_code, boxes, problem, good, tmp_path):
+        shutil.copytree(problem.path, tmp_path / "words")
+        given = ("eval-snapshot", good, "-p", "words", "--problems-dir", tmp_path, "-c", 1, "-v")
+        status, printed, said = slop_code(*given)
+        assert (status, "· running 2 tests" in said) == (0, True)
+        assert "PASSED Core test_checkpoint_1.py::test_upper" in printed
 
     def test_on_a_terminal(self, boxes, problem, poor):
         text = on_a_terminal("eval-snapshot", poor, "-p", problem.path, "-c", 1, statuses=(1,))
@@ -377,32 +364,33 @@ class TestEvalSnapshot:
         assert "\x1b]0;owned" not in text
         assert "\\x1b]0;owned\\x07" in text
 
-    def test_a_run_in_place_of_a_submission_is_a_warning_and_has_a_verdict(self, cache, problem, tmp_path):
+    def test_a_run_in_place_of_a_submission_is_a_warning_and_has_a_verdict(self, slop_code, cache, problem, tmp_path):
         snapshot = tmp_path / "run/words/checkpoint_1/snapshot"
         snapshot.mkdir(parents=True)
         arguments = ("eval-snapshot", tmp_path / "run", "-p", problem.path, "-c", "1")
         warning = f"evaluated as a submission; this is a run: evaluate it with `slop-code eval {tmp_path}/run`"
-        done = slop_code(*arguments)
-        assert (done.returncode, warning in done.stderr) == (1, True)
+        status, _, said = slop_code(*arguments)
+        assert (status, warning in said) == (1, True)
         environment = tmp_path / "builds.yaml"
         environment.write_text('type: local\nsetup: {commands: ["touch main.py"]}\n')
-        assert warning not in slop_code(*arguments, "-e", environment).stderr
+        assert warning not in slop_code(*arguments, "-e", environment)[2]
 
-    def test_the_printed_command_runs_by_hand(self, cache, problem, good, tmp_path):
-        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 2, "--print-command", "-k", "not no_word")
-        assert done.returncode == 0
+    def test_the_printed_command_runs_by_hand(self, slop_code, cache, problem, good, tmp_path):
+        given = ("eval-snapshot", good, "-p", problem.path, "-c", 2, "--print-command", "-k", "not no_word")
+        status, printed, _ = slop_code(*given)
+        assert status == 0
         workspace = tmp_path / "workspace"
         shutil.copytree(good, workspace)
         runner = PytestRunner(problem, problem.checkpoint(2), load_environment("local"), good, cache=cache)
         assert runner._copy_tests_from_problem(workspace) == ["test_checkpoint_1.py", "test_checkpoint_2.py"]
         environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
         by_hand = subprocess.run(
-            ["/bin/sh", "-c", done.stdout], cwd=workspace, env=environment, capture_output=True, text=True, timeout=60
+            ["/bin/sh", "-c", printed], cwd=workspace, env=environment, capture_output=True, text=True, timeout=60
         )
         assert by_hand.returncode == 0, by_hand.stderr + by_hand.stdout
         assert "2 passed, 1 deselected" in by_hand.stdout
         assert (workspace / ".scbench" / "pytest-report.json").is_file()
-        assert shlex.split(done.stdout)[-3:-1] == ["-k", "not no_word"]
+        assert shlex.split(printed)[-3:-1] == ["-k", "not no_word"]
 
     @pytest.mark.parametrize(
         ("changes", "message"),
@@ -423,57 +411,67 @@ class TestEvalSnapshot:
             ({"-o": "/proc/out"}, "/proc/out"),
         ],
     )
-    def test_missing_inputs_are_named(self, boxes, problem, good, tmp_path, changes, message):
+    def test_missing_inputs_are_named(self, slop_code, boxes, problem, good, tmp_path, monkeypatch, changes, message):
         given = {"DIR": good, "-p": problem.path, "-c": "1", "-e": "local", **changes}
         options = {option: value for option, value in given.items() if option != "DIR"}
         arguments = [f"{option}={value}" if "--" in option else f"{option}{value}" for option, value in options.items()]
-        done = slop_code("eval-snapshot", given["DIR"], *arguments, cwd=tmp_path)
-        assert done.returncode == 2
-        assert len(done.stderr.splitlines()) == 1
-        assert done.stderr.startswith("slop-code: ")
-        assert message in done.stderr
+        monkeypatch.chdir(tmp_path)
+        status, _, said = slop_code("eval-snapshot", given["DIR"], *arguments)
+        assert status == 2
+        assert len(said.splitlines()) == 1
+        assert said.startswith("slop-code: ")
+        assert message in said
 
-    def test_an_unknown_policy(self, problem, good):
-        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", "1", "--pass-policy", "lenient")
-        assert done.returncode == 2
-        last = done.stderr.splitlines()[-1]
+    def test_an_unknown_policy(self, slop_code, problem, good):
+        status, _, said = slop_code("eval-snapshot", good, "-p", problem.path, "-c", "1", "--pass-policy", "lenient")
+        assert status == 2
+        last = said.splitlines()[-1]
         assert "--pass-policy" in last
         assert "lenient" in last
         assert "all-core-cases" in last
 
-    def test_every_mistake_of_a_config_is_listed(self, good, tmp_path):
+    def test_every_mistake_of_a_config_is_listed(self, slop_code, good, tmp_path):
         mistakes = {"name": 3, "timeout": -1, "tags": "x", "markers": {"slow": {"group": "Fast"}}, "checkpoints": {}}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump({**mistakes, "version": 1, "surplus": 1}))
-        done = slop_code("eval-snapshot", good, "-p", tmp_path, "-c", "1")
-        assert done.returncode == 2
+        status, _, said = slop_code("eval-snapshot", good, "-p", tmp_path, "-c", "1")
+        assert status == 2
         for key in ("name", "timeout", "tags", "markers.slow.group", "checkpoints", "description", "entry_file"):
-            assert any(f" {key}: " in line for line in done.stderr.splitlines()), key
+            assert any(f" {key}: " in line for line in said.splitlines()), key
 
-    def test_a_sandbox_that_is_not_there(self, problem, good):
-        done = slop_code("eval-snapshot", good, "-p", problem.path, "-c", 1, "-e", "docker-python3.12-uv")
-        assert done.returncode == 3
-        said = done.stdout + done.stderr
-        assert "docker" in said or "cannot be pulled" in said
+    def test_a_sandbox_that_is_not_there(self, slop_code, problem, good):
+        given = ("eval-snapshot", good, "-p", problem.path, "-c", 1, "-e", "docker-python3.12-uv")
+        status, printed, said = slop_code(*given)
+        assert status == 3
+        assert "docker" in printed + said or "cannot be pulled" in printed + said
+
+
+@pytest.fixture
+def few_pythons(tmp_path, monkeypatch):
+    """Only those of the system: uv starts each one that it finds, which takes seconds."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
 
 
 @pytest.mark.e2e
-def test_doctor_prints_every_check_of_its_json():
-    done = slop_code("doctor")
-    found = json.loads(slop_code("doctor", "--json").stdout)
-    assert done.returncode == (0 if found["strict_isolation"] else 3)
+def test_doctor_prints_every_check_of_its_json(slop_code, few_pythons):
+    status, printed, _ = slop_code("doctor")
+    found = json.loads(slop_code("doctor", "--json")[1])
+    assert status == (0 if found["strict_isolation"] else 3)
     for check in found["checks"]:
-        assert f"{'ok' if check['ok'] else 'no'} {check['name']}: " in done.stdout
+        assert f"{'ok' if check['ok'] else 'no'} {check['name']}: " in printed
     assert {"slop-code", "python", "uv", "slopbox helper", "bubblewrap", "cache"} <= {
         check["name"] for check in found["checks"]
     }
 
 
 @pytest.mark.e2e
-def test_doctor_reports_a_cache_that_cannot_be_written():
-    done = slop_code("doctor", env={**os.environ, "SCBENCH_CACHE_DIR": "/dev/null/cache"})
-    assert done.returncode == 3
-    assert "no cache: not writable" in done.stdout
-    assert "SCBENCH_CACHE_DIR" in done.stdout
+def test_doctor_reports_a_cache_that_cannot_be_written(slop_code, few_pythons, monkeypatch):
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", "/dev/null/cache")
+    status, printed, _ = slop_code("doctor")
+    assert status == 3
+    assert "no cache: not writable" in printed
+    assert "SCBENCH_CACHE_DIR" in printed
 
 
 @pytest.mark.e2e
@@ -506,28 +504,28 @@ def test_doctor_reports_a_cache_that_cannot_be_written():
     ],
     ids=["podman", "docker"],
 )
-def test_doctor_says_which_limits_an_engine_enforces_and_what_to_do(tmp_path, info, lines):
+def test_doctor_says_which_limits_an_engine_enforces_and_what_to_do(slop_code, few_pythons, tmp_path, info, lines):
     engine = tmp_path / "engine"
     engine.write_text(f"#!/bin/sh\n[ $1 = version ] && echo 1 || cat <<'END'\n{json.dumps(info)}\nEND\n")
     engine.chmod(0o755)
-    printed = slop_code("doctor", "--docker", engine).stdout
+    _, printed, _ = slop_code("doctor", "--docker", engine)
     assert [line for line in lines if line not in printed] == []
     assert ("storage of containers" in printed) is (len(lines) == 3)
 
 
 @pytest.mark.e2e
-def test_env_ls_lists_the_shipped_environments():
-    done = slop_code("env", "ls")
-    assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["docker-python3.12-uv", "local", "python"]
-    assert platform.python_version() in done.stdout
+def test_env_ls_lists_the_shipped_environments(slop_code, few_pythons):
+    status, printed, _ = slop_code("env", "ls")
+    assert status == 0
+    assert [line.split()[0] for line in printed.splitlines()] == ["docker-python3.12-uv", "local", "python"]
+    assert platform.python_version() in printed
 
 
 @pytest.mark.e2e
-def test_cache_warm_prepares_a_problem(cache, problem):
-    done = slop_code("cache", "warm", problem.path)
-    assert done.returncode == 0
-    assert done.stdout.startswith("ready: ")
+def test_cache_warm_prepares_a_problem(slop_code, cache, problem):
+    status, printed, _ = slop_code("cache", "warm", problem.path)
+    assert status == 0
+    assert printed.startswith("ready: ")
 
 
 @pytest.mark.e2e
@@ -535,7 +533,7 @@ def test_cache_warm_prepares_a_problem(cache, problem):
 def test_a_reader_that_goes_away(arguments):
     reading, writing = os.pipe()
     os.close(reading)
-    done = slop_code(*arguments, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    done = slop_code_process(*arguments, capture_output=False, stdout=writing, stderr=subprocess.PIPE)
     os.close(writing)
     assert done.stderr == ""
     assert done.returncode in (0, 3, 141)
@@ -545,7 +543,7 @@ def test_a_reader_that_goes_away(arguments):
 def test_messages_that_nobody_reads():
     reading, writing = os.pipe()
     os.close(reading)
-    done = slop_code("eval", "no-such-run", capture_output=False, stdout=subprocess.DEVNULL, stderr=writing)
+    done = slop_code_process("eval", "no-such-run", capture_output=False, stdout=subprocess.DEVNULL, stderr=writing)
     os.close(writing)
     assert done.returncode == 2
 
@@ -564,5 +562,5 @@ def test_closed_streams_cause_no_traceback(closed):
 @pytest.mark.e2e
 def test_names_that_the_terminal_cannot_show():
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = slop_code("eval", "l\u00e4rder\u2028", env=environment)
+    done = slop_code_process("eval", "l\u00e4rder\u2028", env=environment)
     assert done.returncode == 2
