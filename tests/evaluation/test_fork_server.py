@@ -33,6 +33,22 @@ def folder(tmp_path):
     return JudgeFolder(tmp_path, {"test_a.py": "def test_a(): pass"})
 
 
+LEAVES_A_PROCESS = """
+    import subprocess
+    def test_daemon():
+        child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+        open(".scbench/pids", "w").write(str(child.pid))
+"""
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory):
+    """A folder and a template of its tests, which every test leaves as it was."""
+    folder = JudgeFolder(tmp_path_factory.mktemp("collected"), {"test_a.py": LEAVES_A_PROCESS})
+    with folder.collected() as template:
+        yield folder, template
+
+
 @pytest.fixture
 def waiting(tmp_path):
     os.mkfifo(tmp_path / "started")
@@ -46,17 +62,12 @@ def started(folder, template):
     return evaluation, [int(word) for word in (folder.root / "started").read_text().split()]
 
 
-def test_packets_that_are_no_request_change_nothing(folder):
+def test_packets_and_requests_that_are_damaged_have_no_exit_status_and_change_nothing(folder):
     with folder.imported() as template:
         request = json.dumps(folder.request()).encode()
         for packet in (b"{}", b"[", b'{"evaluate": 2}', b"x" * 100_000):
             assert StartedEvaluation(template, request, folder.root / "log", packet).wait() is None
         template.socket.send(b'{"evaluate": 1}')  # without descriptors
-        assert folder.forked(template).exit_code == 0
-
-
-def test_a_damaged_request_has_no_exit_status(folder):
-    with folder.imported() as template:
         for number, text in enumerate((b"", b"{", b"[]", b'{"boxes": null}', b'{"boxes": ["/x"], "filter": null}')):
             log = folder.root / f"log-{number}"
             assert StartedEvaluation(template, text, log).wait() is None
@@ -72,25 +83,37 @@ DIFFERENT = (
 )
 
 
-def test_a_judge_never_goes_on_from_a_template_of_other_tests(folder):
-    with folder.collected() as template:
-        for number, (change, text) in enumerate(DIFFERENT):
-            request, log = folder.request(), folder.root / f"log-{number}"
-            for key, value in change.items():
-                request[key] = {**request[key], **value} if isinstance(value, dict) else value
-            assert template.evaluate(request, log) == 125
-            assert text in log.read_text()
+def test_a_judge_never_goes_on_from_a_template_of_other_tests(collected):
+    folder, template = collected
+    folder.reset()
+    for number, (change, text) in enumerate(DIFFERENT):
+        request, log = folder.request(), folder.root / f"log-{number}"
+        for key, value in change.items():
+            request[key] = {**request[key], **value} if isinstance(value, dict) else value
+        assert template.evaluate(request, log) == 125
+        assert text in log.read_text()
     assert not (folder.reports / "stream.jsonl").exists()
 
 
 @pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
-def test_the_end_of_the_lifeline_ends_the_judge_and_all_its_processes(waiting, kind):
+def test_judges_run_side_by_side_and_end_with_their_lifeline_or_their_template(waiting, kind):
     with getattr(waiting, kind)() as template:
-        evaluation, pids = started(waiting, template)
-        evaluation.abandon()
-        assert evaluation.wait() is None
+        first, pids = started(waiting, template)
+        second, others = started(waiting, template)
+        assert not any(ends(pid, 0) for pid in [*pids, *others])
+        for pid in (pids[1], others[1]):
+            os.kill(pid, signal.SIGKILL)
+        assert [first.wait(), second.wait()] == [0, 0]
+        abandoned, pids = started(waiting, template)
+        abandoned.abandon()
+        assert abandoned.wait() is None
         assert all(ends(pid, END_S) for pid in pids)
         assert template.process.poll() is None
+        last, pids = started(waiting, template)
+        template.process.send_signal(signal.SIGKILL)
+        assert last.wait() is None
+        assert ends(pids[0], END_S)
+    os.kill(pids[1], signal.SIGKILL)
 
 
 def test_a_judge_that_stops_its_process_group_ends_with_the_lifeline(waiting):
@@ -100,16 +123,6 @@ def test_a_judge_that_stops_its_process_group_ends_with_the_lifeline(waiting):
         evaluation.abandon()
         assert evaluation.wait() is None
         assert all(ends(pid, END_S) for pid in pids)
-
-
-@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
-def test_judges_die_with_their_template(waiting, kind):
-    with getattr(waiting, kind)() as template:
-        evaluation, pids = started(waiting, template)
-        template.process.send_signal(signal.SIGKILL)
-        assert evaluation.wait() is None
-        assert ends(pids[0], END_S)
-    os.kill(pids[1], signal.SIGKILL)
 
 
 def test_a_template_ends_with_its_socket(waiting):
@@ -122,36 +135,14 @@ def test_a_template_ends_with_its_socket(waiting):
     os.kill(pids[1], signal.SIGKILL)
 
 
-def test_processes_that_a_judge_left_end_with_it(tmp_path):
-    code = """
-        import subprocess
-        def test_daemon():
-            child = subprocess.Popen(["sleep", "300"], start_new_session=True)
-            open(".scbench/pids", "w").write(str(child.pid))
-    """
-    folder = JudgeFolder(tmp_path, {"test_a.py": code})
-    with folder.collected() as template:
+def test_a_judge_leaves_neither_processes_nor_descriptors_of_its_template(collected):
+    folder, template = collected
+    before = os.listdir(f"/proc/{template.process.pid}/fd")
+    for _ in range(3):
         judged = folder.forked(template)
-    assert judged.exit_code == 0
-    assert ends(int((judged.folder / "pids").read_text()), 0)
-
-
-def test_evaluations_of_one_template_run_at_the_same_time(waiting):
-    with waiting.collected() as template:
-        first, pids = started(waiting, template)
-        second, others = started(waiting, template)
-        assert not any(ends(pid, 0) for pid in [*pids, *others])
-        for pid in (pids[1], others[1]):
-            os.kill(pid, signal.SIGKILL)
-        assert [first.wait(), second.wait()] == [0, 0]
-
-
-def test_a_template_has_no_descriptor_of_an_evaluation_left(folder):
-    with folder.collected() as template:
-        before = os.listdir(f"/proc/{template.process.pid}/fd")
-        for _ in range(3):
-            assert folder.forked(template).exit_code == 0
-        assert os.listdir(f"/proc/{template.process.pid}/fd") == before
+        assert judged.exit_code == 0
+        assert ends(int((judged.folder / "pids").read_text()), 0)
+    assert os.listdir(f"/proc/{template.process.pid}/fd") == before
 
 
 IN_BOX = """
@@ -205,11 +196,19 @@ def boxed_request(folder):
     return {**folder.request(), "boxes": boxes, "filter": filter_code, "file_size": 1 << 20}
 
 
-def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
-    folder = JudgeFolder(tmp_path, {"test_box.py": IN_BOX})
+@pytest.fixture(scope="module")
+def boxed(tmp_path_factory):
+    """A folder and a template that makes boxes."""
+    folder = JudgeFolder(tmp_path_factory.mktemp("boxed"), {"test_box.py": IN_BOX})
     with boxed_template(folder) as template:
         assert template.answer["ready"] == "collected"
-        status = template.evaluate(boxed_request(folder), folder.root / "log")
+        yield folder, template
+
+
+def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(boxed):
+    folder, template = boxed
+    folder.reset()
+    status = template.evaluate(boxed_request(folder), folder.root / "log")
     assert status == 1, (folder.root / "log").read_text()  # that of the boxes: one more than the judge's
     state = json.loads((folder.reports / "box.json").read_text())
     held = (folder.root / "hold.txt").read_text().split()
@@ -223,14 +222,14 @@ def test_a_judge_runs_in_the_namespaces_of_its_box_without_privileges(tmp_path):
     }  # fmt: skip
 
 
-def test_boxes_that_fail_end_with_their_own_status(tmp_path):
-    folder = JudgeFolder(tmp_path, {"test_box.py": IN_BOX})
-    with boxed_template(folder) as template:
-        for boxes, expected in ((["/bin/sh", "-c", "echo broken; exit 77"], 77), (["/nothing"], 125)):
-            request = {**boxed_request(folder), "boxes": boxes}
-            assert template.evaluate(request, folder.root / "log") == expected
-        assert "broken" in (folder.root / "log").read_text()
-        request = {**boxed_request(folder), "filter": base64.b64encode(b"damaged").decode()}
-        assert template.evaluate(request, folder.root / "log") == 126  # the judge's 125, and one more
-    assert "the filter of system calls is damaged" in (folder.root / "log").read_text()
+def test_boxes_that_fail_end_with_their_own_status(boxed):
+    folder, template = boxed
+    folder.reset()
+    for boxes, expected in ((["/bin/sh", "-c", "echo broken; exit 77"], 77), (["/nothing"], 125)):
+        request = {**boxed_request(folder), "boxes": boxes}
+        assert template.evaluate(request, folder.root / "failed") == expected
+    assert "broken" in (folder.root / "failed").read_text()
+    request = {**boxed_request(folder), "filter": base64.b64encode(b"damaged").decode()}
+    assert template.evaluate(request, folder.root / "failed") == 126  # the judge's 125, and one more
+    assert "the filter of system calls is damaged" in (folder.root / "failed").read_text()
     assert not (folder.reports / "box.json").exists()
