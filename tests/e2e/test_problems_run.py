@@ -1,4 +1,4 @@
-"""`slop-code problems run`: live output, the debugger, and again when a file changes; in processes of its own."""
+"""`slop-code problems run`: live output, the debugger, and again when a file changes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import IO
 
 import pytest
 import yaml
 
 from tests.conftest import SANDBOXES
+from tests.e2e.conftest import SLOP_CODE, slop_code
 from tests.marks import in_long
 
-SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 PATIENCE_S = 600
 READS = """
 import os, sys
@@ -215,12 +213,14 @@ def test_seed_load_and_parallel_runs_are_printed_live(problem, loop):
     assert "\x1b" not in said
 
 
-def test_each_failure_is_one_line_with_its_reason(problem, loop):
+def test_each_failure_is_one_line_with_its_reason(problem, cache, need_bubblewrap):
     """Failures with the same reason are together, and pytest's own output is not shown."""
     same = "".join(f"def test_{name}(run):\n    assert run().stdout == 'hallo\\n'\n\n\n" for name in "abc")
     odd = "def test_odd():\n    raise ValueError('\x1b[31mred')\n"
     (problem / "tests/test_checkpoint_1.py").write_text(same + odd)
-    status, said = loop(problem).end()
+    need_bubblewrap()
+    done = slop_code("problems", "run", problem)
+    status, said = done.returncode, done.stderr + done.stdout
     lines = [line for line in said.splitlines() if not line.startswith("· ")]
     group = lines.index(next(line for line in lines if line.startswith("3 tests: ")))
     assert [line.split()[-1] for line in lines[group + 1 : group + 4]] == [
@@ -234,19 +234,21 @@ def test_each_failure_is_one_line_with_its_reason(problem, loop):
     assert (status, said.count("test_odd"), "test session starts" in said) == (1, 1, False)
 
 
-def test_arguments_for_pytest_show_its_own_output(problem, loop):
+def test_arguments_for_pytest_show_its_own_output(problem, cache, need_bubblewrap):
+    need_bubblewrap()
     (problem / "tests/test_checkpoint_1.py").write_text("def test_wrong():\n    assert 1 == 2\n")
-    status, said = loop(problem, "--pytest-arg=-l").end()
+    done = slop_code("problems", "run", problem, "--pytest-arg=-l")
+    status, said = done.returncode, done.stderr + done.stdout
     assert (status, said.count("E       assert 1 == 2")) == (1, 1)
     assert "test session starts" in said
     assert said.endswith("NOT PASSED (all-cases): 0 of 1 tests passed\n")
 
 
 def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblewrap, make_problem):
+    need_bubblewrap()
     tests = "def test_good(): print('live')\n\ndef test_bad(): assert False"
     made = make_problem({"test_checkpoint_1.py": tests}, files={"solutions/checkpoint_1/main.py": ""})
-    argv = [SLOP_CODE, "problems", "run", str(made.path), "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = slop_code("problems", "run", made.path, "--json")
     document = json.loads(done.stdout)
     assert done.returncode == 1
     assert sorted(test["status"] for test in document["tests"]) == ["failed", "passed"]
@@ -261,11 +263,11 @@ def test_json_is_all_of_standard_output_whatever_the_verdict(cache, need_bubblew
 )
 @pytest.mark.parametrize("command", ["problems run", *in_long("eval-snapshot")])
 def test_a_selection_of_no_test_is_wrong_use(problem, cache, need_bubblewrap, tmp_path, command, expression, message):
-    words = [str(problem), "-c", "1"]
+    need_bubblewrap()
+    words = [problem, "-c", "1"]
     if command == "eval-snapshot":
-        words = [str(problem / "solutions/checkpoint_1"), "-p", *words, "-o", str(tmp_path / "out")]
-    argv = [SLOP_CODE, *command.split(), *words, "-k", expression]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        words = [problem / "solutions/checkpoint_1", "-p", *words, "-o", tmp_path / "out"]
+    done = slop_code(*command.split(), *words, "-k", expression)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr.splitlines()[-1]
     assert not list(tmp_path.glob("out/*"))
