@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import multiprocessing
+import os
 import re
 import signal
-import subprocess
 import sys
 import tarfile
 import threading
@@ -15,9 +16,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
 
+from slop_code.__main__ import main
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from multiprocessing.connection import Connection
     from pathlib import Path
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__, "slop_code.cli.serve_command", "slop_code.bridges.service.server"])
+"""A server that is forked has its modules, whose import takes most of the time of a start."""
 
 LISTENING = re.compile(r"listening on ([^\s;]+)")
 RESUMED = re.compile(r"; (\d+) durable jobs are resumed")
@@ -40,20 +48,32 @@ def test_slow(run):
 """
 
 
+def serve(argv: list[str], stderr: Connection, cwd: str, before: str) -> None:
+    os.dup2(stderr.fileno(), 2)
+    stderr.close()
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  (the inherited one takes it for a file)
+    os.chdir(cwd)
+    sys.argv = ["slop-code", *argv]
+    exec(before, {})  # noqa: S102
+    main()
+
+
 class ServiceProcess:
     """Ended by `end`, or killed."""
 
-    def __init__(self, problems: Path, state: Path, *options: str, before: str = "", **variables: Any) -> None:
+    def __init__(self, problems: Path, state: Path, *options: str, before: str = "", cwd: Path | None = None) -> None:
         """`before`: Python code that runs first in the process."""
-        program = f"{before}\nfrom slop_code.__main__ import main\nmain()"
-        argv = [sys.executable, "-c", program, "serve", "--port", "0", "--problems-dir", str(problems)]
-        argv += ["--state", str(state), *options]
-        self.process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, **variables)
-        assert self.process.stderr is not None
+        argv = ["serve", "--port", "0", "--problems-dir", str(problems), "--state", str(state), *options]
+        reader, writer = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(target=serve, args=(argv, writer, str(cwd or os.getcwd()), before))
+        self.process.start()
+        writer.close()
+        with reader:
+            self._stderr = os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
         self.lines: list[str] = []
         match = None
         while match is None:
-            line = self.process.stderr.readline()
+            line = self._stderr.readline()
             assert line, f"it ended: {''.join(self.lines)}"
             self.lines.append(line)
             match = LISTENING.search(line)
@@ -63,20 +83,24 @@ class ServiceProcess:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
+        for line in self._stderr:
             self.lines.append(line)
 
     def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, trust_env=False, **{"timeout": TIMEOUT, **options})
 
+    def send_signal(self, number: int) -> None:
+        if self.process.exitcode is None:
+            assert self.process.pid is not None
+            os.kill(self.process.pid, number)
+
     def end(self, number: int = signal.SIGTERM) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(number)
-        status = self.process.wait(timeout=120)
+        self.send_signal(number)
+        self.process.join(timeout=120)
+        status = self.process.exitcode
+        assert status is not None
         self._reader.join()
-        assert self.process.stderr is not None
-        self.process.stderr.close()
+        self._stderr.close()
         return status
 
 

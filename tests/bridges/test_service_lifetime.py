@@ -58,7 +58,7 @@ def test_sigterm_lets_accepted_requests_end(cache, need_bubblewrap, service_prob
     with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         requests = [request_for(f"{HALF}#{time.time_ns()}{number}\n") for number in range(3)]
         with client.stream("POST", "/evaluate/batch", json={"requests": requests}) as answer:
-            made.process.send_signal(signal.SIGTERM)
+            made.send_signal(signal.SIGTERM)
             states = [json.loads(line)["state"] for line in answer.iter_lines()]
         assert states == ["evaluated"] * 3
         assert made.end() == 0
@@ -146,7 +146,7 @@ def test_a_second_signal_cancels_what_is_still_running(cache, need_bubblewrap, s
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(client.post, "/evaluate", json=request_for(problem="sleeping"))
             wait_until(lambda: running(client) == 1)
-            made.process.send_signal(signal.SIGINT)
+            made.send_signal(signal.SIGINT)
             assert made.end() == 0
             assert answer.result().status_code == 503
 
