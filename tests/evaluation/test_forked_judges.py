@@ -87,19 +87,22 @@ def test_tests_that_cannot_be_collected_give_no_template(tmp_path, code, reason)
         assert folder.forked(template).comparable == folder.cold().comparable
 
 
-THROUGH_PYTEST = {
-    "changed files (os.mkdir)": "def pytest_sessionstart(session): session.config._tmp_path_factory.mktemp('own')",
-    "/workspace": "import os, sys, pytest\nsys.path.insert(0, os.getcwd())\ntry: pytest.importorskip('main')\n"
-    "except pytest.skip.Exception: pass",
-}
+THROUGH_PYTEST = """
+    import os, sys, pytest
+    def pytest_sessionstart(session): session.config._tmp_path_factory.mktemp('own')
+    sys.path.insert(0, os.getcwd())
+    try: pytest.importorskip('main')
+    except pytest.skip.Exception: pass
+"""
 
 
-@pytest.mark.parametrize("reason", THROUGH_PYTEST)
-def test_what_pytest_does_for_a_conftest_is_seen(tmp_path, reason):
-    folder = JudgeFolder(tmp_path, {"conftest.py": THROUGH_PYTEST[reason], "test_a.py": "def test_a(tmp_path): pass"})
+def test_what_pytest_does_for_a_conftest_is_seen(tmp_path):
+    folder = JudgeFolder(tmp_path, {"conftest.py": THROUGH_PYTEST, "test_a.py": "def test_a(tmp_path): pass"})
     with folder.collected() as template:
         assert "conftest.py " in template.answer["refused"]
-    assert any(reason in line for line in (folder.root / "template.log").read_text().splitlines())
+    lines = [line for line in (folder.root / "template.log").read_text().splitlines() if "conftest.py " in line]
+    for reason in ("changed files (os.mkdir)", "/workspace"):
+        assert any(reason in line for line in lines), lines
 
 
 def test_tests_that_import_the_submission_are_not_collected_ahead(tmp_path):
@@ -163,8 +166,17 @@ STATE = """
 """
 
 
-def test_a_test_finds_the_same_process_in_every_kind_of_judge(tmp_path):
-    folder = JudgeFolder(tmp_path, {"test_state.py": STATE})
+KEPT = """
+    import os, sys
+    class Kept:
+        def __del__(self, mkdir=os.mkdir): mkdir(".scbench/freed")
+    sys.kept = Kept()
+    def test_nothing(): pass
+"""
+
+
+def test_a_test_finds_the_same_process_in_every_kind_of_judge_and_none_frees_every_object(tmp_path):
+    folder = JudgeFolder(tmp_path, {"test_kept.py": KEPT, "test_state.py": STATE})
     cold = state_of(folder.cold())
     with folder.imported() as template:
         assert differences(state_of(folder.forked(template)), cold) == {}
@@ -181,6 +193,7 @@ def differences(forked, cold):
 
 def state_of(judged):
     assert judged.exit_code == 0
+    assert not (judged.folder / "freed").exists()
     return json.loads(re.sub("0x[0-9a-f]+", "0x", (judged.folder / "state.json").read_text()))
 
 
@@ -196,17 +209,34 @@ FRESH = """
         assert 0, f"RANDOM {random.random()}"
     def test_b(): assert os.environ["LEFT"] == "1"
 """
+CLOCKS = """
+    import json, logging
+    def test_clock(): open(".scbench/logging.json", "w").write(str(logging._startTime))
+"""
 
 
 @pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
-def test_two_judges_of_one_template_share_nothing(tmp_path, kind):
-    folder = JudgeFolder(tmp_path, {"test_fresh.py": FRESH})
+def test_two_judges_of_one_template_share_nothing_and_have_their_own_start_times(tmp_path, kind):
+    folder = JudgeFolder(tmp_path, {"test_fresh.py": FRESH, "test_clock.py": CLOCKS})
     with getattr(folder, kind)() as template:
+        before = time.time()
         first, second = folder.forked(template), folder.forked(template)
-    assert first.statuses == second.statuses == {"test_a": "failed", "test_b": "passed"}
+    expected = {"test_clock": "passed", "test_a": "failed", "test_b": "passed"}
+    assert first.statuses == second.statuses == expected
+    assert_started_after(before, first)
     assert [len(re.findall("printed by [0-9]", judged.log)) for judged in (first, second)] == [1, 1]
     numbers = [re.search(r"RANDOM [\d.e-]+", judged.messages)[0] for judged in (first, second)]
     assert numbers[0] != numbers[1]
+
+
+def assert_started_after(moment, judged):
+    report, ctrf, logged = (
+        json.loads((judged.folder / name).read_text())
+        for name in ("pytest-report.json", "ctrf-report.json", "logging.json")
+    )
+    assert report["created"] - report["duration"] >= moment - 0.01
+    assert ctrf["results"]["summary"]["start"] >= int(moment * 1000)
+    assert (logged / 1e9 if logged > 1e12 else logged) >= moment
 
 
 DYING = """
@@ -242,42 +272,6 @@ def test_the_tests_of_a_request_are_chosen_in_the_judge(tmp_path, changes):
         forked = folder.forked(template, "-k", "test_1 or test_2", **changes)
     assert forked.comparable == cold.comparable
     assert "deselected" in [line["kind"] for line in forked.stream]
-
-
-CLOCKS = """
-    import json, logging
-    def test_clock(): open(".scbench/logging.json", "w").write(str(logging._startTime))
-"""
-
-
-@pytest.mark.parametrize("kind", ["collected", *in_long("imported")])
-def test_start_times_are_those_of_the_judge(tmp_path, kind):
-    folder = JudgeFolder(tmp_path, {"test_clock.py": CLOCKS})
-    with getattr(folder, kind)() as template:
-        before = time.time()
-        judged = folder.forked(template)
-    report, ctrf, logged = (
-        json.loads((judged.folder / name).read_text())
-        for name in ("pytest-report.json", "ctrf-report.json", "logging.json")
-    )
-    assert report["created"] - report["duration"] >= before - 0.01
-    assert ctrf["results"]["summary"]["start"] >= int(before * 1000)
-    assert (logged / 1e9 if logged > 1e12 else logged) >= before
-
-
-def test_no_judge_frees_every_object_at_its_end(tmp_path):
-    code = """
-        import os, sys
-        class Kept:
-            def __del__(self, mkdir=os.mkdir): mkdir(".scbench/freed")
-        sys.kept = Kept()
-        def test_nothing(): pass
-    """
-    folder = JudgeFolder(tmp_path, {"test_kept.py": code})
-    judged = [folder.cold()]
-    with folder.collected() as template:
-        judged.append(folder.forked(template))
-    assert [(one.exit_code, (one.folder / "freed").exists()) for one in judged] == [(0, False), (0, False)]
 
 
 def test_plugins_of_other_packages_are_imported_anew_in_each_judge(tmp_path):
