@@ -8,11 +8,12 @@ import multiprocessing
 import os
 import re
 import signal
+import subprocess
 import sys
 import tarfile
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import httpx
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([__name__, "slop_code.cli.serve_command", "slop_code.bridges.service.server"])
-"""A server that is forked has its modules, whose import takes most of the time of a start."""
-
 LISTENING = re.compile(r"listening on ([^\s;]+)")
 RESUMED = re.compile(r"; (\d+) durable jobs are resumed")
 TIMEOUT = httpx.Timeout(120)
@@ -64,12 +63,7 @@ class ServiceProcess:
     def __init__(self, problems: Path, state: Path, *options: str, before: str = "", cwd: Path | None = None) -> None:
         """`before`: Python code that runs first in the process."""
         argv = ["serve", "--port", "0", "--problems-dir", str(problems), "--state", str(state), *options]
-        reader, writer = FORKS.Pipe(duplex=False)
-        self.process = FORKS.Process(target=serve, args=(argv, writer, str(cwd or os.getcwd()), before))
-        self.process.start()
-        writer.close()
-        with reader:
-            self._stderr = os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
+        self._stderr = self._start(argv, before, cwd)
         self.lines: list[str] = []
         match = None
         while match is None:
@@ -82,6 +76,19 @@ class ServiceProcess:
         self._reader = threading.Thread(target=self._read, daemon=True)  # a full pipe would stop it
         self._reader.start()
 
+    def _start(self, argv: list[str], before: str, cwd: Path | None) -> IO[str]:
+        program = f"{before}\nfrom slop_code.__main__ import main\nmain()"
+        argv = [sys.executable, "-c", program, *argv]
+        self.process: Any = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, cwd=cwd)
+        return cast("IO[str]", self.process.stderr)
+
+    def _wait(self) -> int:
+        return int(self.process.wait(timeout=120))
+
+    def send_signal(self, number: int) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+
     def _read(self) -> None:
         for line in self._stderr:
             self.lines.append(line)
@@ -89,24 +96,49 @@ class ServiceProcess:
     def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, trust_env=False, **{"timeout": TIMEOUT, **options})
 
-    def send_signal(self, number: int) -> None:
-        if self.process.exitcode is None:
-            assert self.process.pid is not None
-            os.kill(self.process.pid, number)
-
     def end(self, number: int = signal.SIGTERM) -> int:
         self.send_signal(number)
-        self.process.join(timeout=120)
-        status = self.process.exitcode
-        assert status is not None
+        status = self._wait()
         self._reader.join()
         self._stderr.close()
         return status
 
 
+class ForkedService(ServiceProcess):
+    """Forked from a process that has its modules, whose import takes most of the time of a start."""
+
+    def _start(self, argv: list[str], before: str, cwd: Path | None) -> IO[str]:
+        reader, writer = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(target=serve, args=(argv, writer, str(cwd or os.getcwd()), before))
+        self.process.start()
+        writer.close()
+        with reader:
+            return os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
+
+    def _wait(self) -> int:
+        self.process.join(timeout=120)
+        assert self.process.exitcode is not None
+        return int(self.process.exitcode)
+
+    def send_signal(self, number: int) -> None:
+        if self.process.exitcode is None:
+            os.kill(self.process.pid, number)
+
+
 @contextlib.contextmanager
 def running_service(problems: Path, state: Path, *options: str, **variables: Any) -> Iterator[ServiceProcess]:
-    service = ServiceProcess(problems, state, *options, **variables)
+    with _killed_at_the_end(ServiceProcess(problems, state, *options, **variables)) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def forked_service(problems: Path, state: Path, *options: str, **variables: Any) -> Iterator[ServiceProcess]:
+    with _killed_at_the_end(ForkedService(problems, state, *options, **variables)) as service:
+        yield service
+
+
+@contextlib.contextmanager
+def _killed_at_the_end(service: ServiceProcess) -> Iterator[ServiceProcess]:
     try:
         yield service
     finally:

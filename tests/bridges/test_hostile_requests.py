@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from tests.bridges.hostile_requests import all_requests
-from tests.bridges.service_process import running_service
+from tests.bridges.service_process import forked_service
 from tests.conftest import write_files
 
 REQUESTS = all_requests()
@@ -28,7 +28,7 @@ def service(cache, need_bubblewrap, make_problem, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     write_files(home, {"allowed/good/main.py": "", "kept": "kept"})
     options = ("-j", "1", "--allow", str(home / "allowed"), "--max-request", "48M")
-    with running_service(folder, home / "state", *options, cwd=home) as process:
+    with forked_service(folder, home / "state", *options, cwd=home) as process:
         process.home = home
         yield process
         with process.client() as client:

@@ -9,7 +9,7 @@ import socket
 
 import pytest
 
-from tests.bridges.service_process import GOOD, HALF, request_for, running, running_service, tar_of, wait_until
+from tests.bridges.service_process import GOOD, HALF, forked_service, request_for, running, tar_of, wait_until
 from tests.conftest import write_files
 
 pytestmark = pytest.mark.timeout(300)
@@ -26,9 +26,7 @@ def allowed(tmp_path_factory):
 @pytest.fixture(scope="module")
 def service(cache, need_bubblewrap, service_problems, allowed, tmp_path_factory):
     need_bubblewrap()
-    with running_service(
-        service_problems, tmp_path_factory.mktemp("state"), "-j", "2", "--allow", str(allowed)
-    ) as made:
+    with forked_service(service_problems, tmp_path_factory.mktemp("state"), "-j", "2", "--allow", str(allowed)) as made:
         yield made
         assert made.end() == 0
 

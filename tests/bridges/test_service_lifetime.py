@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from slop_code.bridges.service.durable_jobs import MAX_RESULTS
-from tests.bridges.service_process import GOOD, HALF, request_for, running, running_service, wait_until
+from tests.bridges.service_process import GOOD, HALF, forked_service, request_for, running, wait_until
 from tests.conftest import write_files
 
 pytestmark = pytest.mark.timeout(300)
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.timeout(300)
 def test_a_killed_server_loses_no_durable_job(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
     bodies = [request_for(f"{GOOD}#{time.time_ns()}\n", durable=True) for _ in range(6)]
-    with running_service(service_problems, tmp_path, "-j", "1") as first, first.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "1") as first, first.client() as client:
         jobs = [client.post("/evaluate", json=each).json()["id"] for each in bodies]
         first.end(signal.SIGKILL)
-    with running_service(service_problems, tmp_path, "-j", "2") as second, second.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "2") as second, second.client() as client:
         assert second.resumed > 0
         for job in jobs:
             finished = wait_until(
@@ -39,14 +39,14 @@ def test_a_finished_job_is_its_result_alone_and_too_many_results_are_refused(
     cache, need_bubblewrap, service_problems, tmp_path
 ):
     need_bubblewrap()
-    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         job = client.post("/evaluate", json=request_for(durable=True)).json()["id"]
         wait_until(lambda: client.get(f"/jobs/{job}").json()["state"] == "finished")
         wait_until(lambda: [path.name for path in tmp_path.glob("*.json")] == [f"{job}.result.json"])
         assert made.end() == 0
     for number in range(MAX_RESULTS):
         (tmp_path / f"{number:032x}.result.json").write_text("{}")
-    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         refused = client.post("/evaluate", json=request_for(durable=True))
         assert refused.status_code == 429
         assert "delete jobs that you fetched" in refused.json()["error"]
@@ -55,7 +55,7 @@ def test_a_finished_job_is_its_result_alone_and_too_many_results_are_refused(
 
 def test_sigterm_lets_accepted_requests_end(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
-    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         requests = [request_for(f"{HALF}#{time.time_ns()}{number}\n") for number in range(3)]
         with client.stream("POST", "/evaluate/batch", json={"requests": requests}) as answer:
             made.send_signal(signal.SIGTERM)
@@ -67,7 +67,7 @@ def test_sigterm_lets_accepted_requests_end(cache, need_bubblewrap, service_prob
 def test_a_full_queue_says_when_to_try_again(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
     with (
-        running_service(service_problems, tmp_path, "-j", "1", "--queue", "1", "--drain", "0") as made,
+        forked_service(service_problems, tmp_path, "-j", "1", "--queue", "1", "--drain", "0") as made,
         made.client() as client,
     ):
         assert client.post("/evaluate", json=request_for(problem="sleeping", durable=True)).status_code == 202
@@ -80,7 +80,7 @@ def test_a_full_queue_says_when_to_try_again(cache, need_bubblewrap, service_pro
 def test_only_requests_with_the_token_are_answered(cache, service_problems, tmp_path):
     (tmp_path / "token").write_text("0123456789abcdef-token\n")
     options = ("--token-file", str(tmp_path / "token"), "--max-request", "1K")
-    with running_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
+    with forked_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
         assert client.get("/health").status_code == 200
         assert client.get("/problems").status_code == 401
         assert client.get("/problems", headers={"authorization": "Bearer wrong"}).status_code == 401
@@ -93,7 +93,7 @@ def test_only_requests_with_the_token_are_answered(cache, service_problems, tmp_
 
 def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path):
     path = tmp_path / "socket"
-    with running_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
+    with forked_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
         assert path.stat().st_mode & 0o777 == 0o600
         transport = httpx.HTTPTransport(uds=str(path))
         with httpx.Client(transport=transport, base_url="http://slop-code") as client:
@@ -104,7 +104,7 @@ def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path)
 
 def test_the_socket_of_another_server_is_not_removed(cache, service_problems, tmp_path):
     path = tmp_path / "socket"
-    with running_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
+    with forked_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
         path.unlink()
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(path))
@@ -126,14 +126,14 @@ ServiceQueue.close = close_with_signals
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_signals_while_the_queue_is_closed_change_nothing(cache, service_problems, tmp_path, number):
-    with running_service(service_problems, tmp_path, before=SIGNALS_WHILE_CLOSING) as made:
+    with forked_service(service_problems, tmp_path, before=SIGNALS_WHILE_CLOSING) as made:
         assert made.end(number) == 0
         assert made.lines[1:] == []
 
 
 def test_as_many_descriptors_as_the_system_allows(cache, service_problems, tmp_path):
     low = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (256, 512))"
-    with running_service(service_problems, tmp_path, before=low) as made:
+    with forked_service(service_problems, tmp_path, before=low) as made:
         assert resource.prlimit(made.process.pid, resource.RLIMIT_NOFILE) == (512, 512)
         assert made.end() == 0
 
@@ -142,7 +142,7 @@ def test_a_second_signal_cancels_what_is_still_running(cache, need_bubblewrap, s
     """From Python 3.12 on, asyncio waits for the connections of a server that is closed."""
     need_bubblewrap()
     options = ("-j", "1", "--drain", "3600")
-    with running_service(service_problems, tmp_path, *options) as made, made.client() as client:
+    with forked_service(service_problems, tmp_path, *options) as made, made.client() as client:
         with ThreadPoolExecutor(1) as pool:
             answer = pool.submit(client.post, "/evaluate", json=request_for(problem="sleeping"))
             wait_until(lambda: running(client) == 1)
@@ -172,7 +172,7 @@ def test_a_client_that_reads_nothing_is_disconnected_and_its_evaluations_are_can
     body = json.dumps({"requests": requests}).encode()
     is_running = tmp_path / "is_running"
     soon = "from slop_code.bridges.service import server" + IMPATIENT.format(path=str(is_running))
-    with running_service(service_problems, tmp_path / "state", "-j", "1", before=soon) as made:
+    with forked_service(service_problems, tmp_path / "state", "-j", "1", before=soon) as made:
         address, _, port = made.url.removeprefix("http://").partition(":")
         head = f"POST /evaluate/batch HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with socket.create_connection((address, int(port)), timeout=100) as connection, made.client() as client:
@@ -192,7 +192,7 @@ def test_a_request_that_joined_another_never_gets_the_result_of_other_inputs(
     wrong = f"{HALF}# {time.time_ns()}\n"
     folder = write_files(tmp_path / "allowed/changing", {"main.py": wrong})
     options = ("-j", "1", "--allow", str(tmp_path / "allowed"), "--retries", "0")
-    with running_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
+    with forked_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
         sleeping = client.post("/evaluate", json=request_for(problem="sleeping", durable=True)).json()["id"]
         wait_until(lambda: running(client) == 1)
         jobs = [
@@ -222,7 +222,7 @@ def test_damaged_durable_jobs_stop_no_server(cache, need_bubblewrap, service_pro
         f".{names['d']}.request.json.tmp/folder": "",
     })  # fmt: skip
     (tmp_path / f"{names['e']}.request.json").symlink_to(tmp_path / "other.request.json")  # links are not followed
-    with running_service(service_problems, tmp_path) as made, made.client() as client:
+    with forked_service(service_problems, tmp_path) as made, made.client() as client:
         assert "2 durable jobs cannot be read" in made.lines[0]
         assert client.get(f"/jobs/{names['a']}").status_code == 404
         assert client.get(f"/jobs/{names['b']}").status_code == 503
@@ -235,7 +235,7 @@ def test_damaged_durable_jobs_stop_no_server(cache, need_bubblewrap, service_pro
 
 def test_a_result_that_cannot_be_written_is_not_lost(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
-    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+    with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         program = f"{GOOD}# {time.time_ns()}\n"
         job = client.post("/evaluate", json=request_for(program, durable=True)).json()["id"]
         blocked = tmp_path / f"{job}.result.json"
