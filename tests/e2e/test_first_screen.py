@@ -67,7 +67,7 @@ def section(page, checkpoint):
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_failures_are_the_first_thing_on_the_page(written, picture, width, scheme):
+def test_failures_come_first_and_what_they_were_made_from_last(written, picture, width, scheme):
     page = written({"larder": DRIFTS}, width=width, color_scheme=scheme)
     expect(page.locator(".headline")).to_have_text("NOT PASSED (all-cases): 1 of 3 checkpoints passed")
     titles = page.get_by_role("heading", level=3)
@@ -78,6 +78,9 @@ def test_failures_are_the_first_thing_on_the_page(written, picture, width, schem
         "Tests of each checkpoint, by group",
         "Made from",
     ]
+    made = page.locator(".made-from")
+    shown = dict(zip(made.locator("dt").all_inner_texts(), made.locator("dd").all_inner_texts(), strict=True))
+    assert {"slop-code", "pytest", "Python", "sandbox"} <= set(shown)
     third = section(page, "checkpoint_3")
     expect(third.get_by_role("heading", level=4)).to_have_text(["Broke 5", "New tests that failed 1"])
     alone = third.locator(".kind.broke > ul > .failure")
@@ -250,13 +253,6 @@ def test_many_checkpoints_are_marks_in_a_line(written):
     expect(section(page, "checkpoint_12").locator("summary").first).to_be_focused()
     section(page, "checkpoint_12").get_by_text("1 still failing", exact=True).click()
     expect(section(page, "checkpoint_12").get_by_role("link", name="::a")).to_be_visible()
-
-
-def test_results_name_what_they_were_made_from(written):
-    page = written({"larder": DRIFTS})
-    made = page.locator(".made-from")
-    shown = dict(zip(made.locator("dt").all_inner_texts(), made.locator("dd").all_inner_texts(), strict=True))
-    assert {"slop-code", "pytest", "Python", "sandbox"} <= set(shown)
 
 
 def test_a_phone_shows_every_group_and_has_large_targets(written, picture):

@@ -90,20 +90,16 @@ def test_a_link_shows_the_same_order(report, visit):
     assert names(page) == CHEAP_FIRST
 
 
-def test_the_selected_policy_has_a_column(report, visit):
+def test_what_is_missing_is_said_and_the_selected_policy_has_a_column(report, visit):
     page = visit(report, width=1400)
+    marked = page.get_by_role("region", name="Agents").locator("tr.apart th")
+    expect(marked).to_have_count(2)
+    expect(page.get_by_text("cinder-mini, thinking high: 1 problem missing: rollcall")).to_be_visible()
     expect(head(page, "all-cases")).to_be_visible()
     page.get_by_label("Policy").select_option("any-case")
     expect(head(page, "any-case")).to_be_visible()
     cells = page.get_by_role("region", name="Agents").locator("tbody tr").nth(3).locator("td")
     expect(cells.nth(3)).to_have_text("40 66.7%")
-
-
-def test_what_is_missing_is_marked_and_said(report, visit):
-    page = visit(report, width=1400)
-    marked = page.get_by_role("region", name="Agents").locator("tr.apart th")
-    expect(marked).to_have_count(2)
-    expect(page.get_by_text("cinder-mini, thinking high: 1 problem missing: rollcall")).to_be_visible()
 
 
 def test_each_run_names_its_agent_and_the_words_are_explained(report, visit):

@@ -106,23 +106,19 @@ def test_hunks_that_share_words_with_the_failure_come_first(opened):
     ]
 
 
-def test_a_test_that_still_fails_shows_where_it_broke(opened):
-    page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE)
-    dialog = open_test(page, "a", "checkpoint_3")
-    expect(dialog.get_by_text("at words checkpoint_3, still failing since it broke at checkpoint_2")).to_be_visible()
-    expect(dialog.get_by_role("heading", name="Code changed from checkpoint_1 to checkpoint_2")).to_be_visible()
-    expect(dialog.get_by_role("region", name="Changes of main.py")).to_contain_text("-line_20 = 20")
-    dialog.get_by_role("link", name="checkpoint_2").first.click()
-    expect(dialog.get_by_text("at words checkpoint_2, where it broke")).to_be_visible()
-
-
-def test_a_test_that_did_not_break_has_no_diff(opened):
+def test_only_a_test_that_broke_has_a_diff_also_where_it_still_fails(opened):
     page = opened(BREAKS, [FIRST, SECOND, THIRD], TIMELINE)
     assert open_test(page, "b", "checkpoint_2").locator(".code-diff").count() == 0
     summaries = open_test(page, "b", "checkpoint_3").locator(".code-diff summary")
     expect(summaries).to_have_count(2)
     assert summaries.all_inner_texts()[1] == "data.bin added, binary"
     assert "added, 1 line added, 0 lines removed" in summaries.all_inner_texts()[0]
+    dialog = open_test(page, "a", "checkpoint_3")
+    expect(dialog.get_by_text("at words checkpoint_3, still failing since it broke at checkpoint_2")).to_be_visible()
+    expect(dialog.get_by_role("heading", name="Code changed from checkpoint_1 to checkpoint_2")).to_be_visible()
+    expect(dialog.get_by_role("region", name="Changes of main.py")).to_contain_text("-line_20 = 20")
+    dialog.get_by_role("link", name="checkpoint_2").first.click()
+    expect(dialog.get_by_text("at words checkpoint_2, where it broke")).to_be_visible()
 
 
 def test_what_is_missing_of_a_diff_is_said(opened):
