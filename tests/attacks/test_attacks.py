@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 CORPUS = read_corpus()
 BY_NAME = {attack.name: attack for attack in CORPUS}
-QUICK = {attack.name for attack in quick_attacks()}
+QUICK = {attack.name for attack in CORPUS if attack.quick}
 HARMLESS_IN_GVISOR = {
     "descriptors_of_others": "the links of process 1 can be listed, and neither its pipes nor its sockets be opened",
     "kernel_interfaces": "/dev/fuse can be opened, of the subject's own kernel, which lets it mount nothing",
@@ -34,8 +34,16 @@ HARMLESS_IN_GVISOR = {
 SHOWN = [attack.name for attack in CORPUS if not attack.unshown]
 
 
-FIRST = [next(attack.name for attack in quick_attacks() if attack.kind is kind) for kind in AttackKind]
-"""A quick attack of each kind."""
+FIRST = [
+    next(attack.name for attack in CORPUS if attack.quick and attack.kind is kind and not attack.environment)
+    for kind in AttackKind
+    if kind is not AttackKind.EXHAUSTION
+]
+"""A quick attack of each kind, of those under the usual limits: other limits would need another template."""
+
+OTHERS = {
+    kind: [attack.name for attack in CORPUS if attack.kind is kind and attack.name not in FIRST] for kind in AttackKind
+}
 
 
 def first_and_others(first):
@@ -53,9 +61,9 @@ def evaluator(cache, environment_spec, need):
     return choose
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker", "runsc", "none", *OTHER_ENGINE)])
+@pytest.mark.parametrize("sandbox", in_long("docker", "runsc", "none", *OTHER_ENGINE))
 def test_the_base_program_has_no_effect(evaluator, problem, tmp_path, sandbox):
-    """The base case: without an attack there is no effect."""
+    """The base case: without an attack there is no effect. The fixture `forking` tries it in bubblewrap's boxes."""
     assert try_attack(HONEST, evaluator(sandbox), problem, tmp_path) == ()
 
 
@@ -83,12 +91,15 @@ def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory)
         yield evaluator
 
 
-@pytest.mark.parametrize("name", first_and_others(FIRST))
-def test_an_attack_is_held_by_a_forked_judge(forking, problem, tmp_path, name):
-    assert try_attack(BY_NAME[name], forking, problem, tmp_path) == ()
-    assert try_attack(HONEST, forking, problem, tmp_path / "next") == ()
-    (result,) = tmp_path.glob("next/**/evaluation.json")
-    assert CorrectnessResults.load(result).isolation["judge"] == "collected"
+@pytest.mark.parametrize("names", [FIRST, *in_long(*OTHERS.values())], ids=["first", *OTHERS])
+def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
+    """What one leaves in the template or elsewhere shows in the next, or in honest work after all of them."""
+    tried = {name: try_attack(BY_NAME[name], forking, problem, tmp_path) for name in names}
+    tried["honest"] = try_attack(HONEST, forking, problem, tmp_path)
+    assert {name: observations for name, observations in tried.items() if observations} == {}
+    of_template = [name for name in tried if name == "honest" or not BY_NAME[name].environment]
+    results = [CorrectnessResults.load(tmp_path / name / "out/evaluation.json") for name in of_template]
+    assert {result.isolation["judge"] for result in results} == {"collected"}
 
 
 UNCOUNTED = ("memory_without_leader", "memory_of_page_tables")
@@ -125,10 +136,10 @@ def test_files_of_the_box_init_are_writable_without_its_protection(evaluator, pr
     assert observation.effect is Effect.GAIN
 
 
-def test_an_attack_that_crashes_is_not_held(evaluator, problem, tmp_path):
+def test_an_attack_that_crashes_is_not_held(forking, problem, tmp_path):
     files = {"cheat.py": "def cheat(command, rest):\n    command == 'claim' and missing()\n"}
     attack = Attack(name="crash", kind=AttackKind.SECRETS, goal="crash", does=Effect.GAIN, files=files)
-    (observation,) = try_attack(attack, evaluator("bubblewrap"), problem, tmp_path)
+    (observation,) = try_attack(attack, forking, problem, tmp_path)
     assert (observation.effect, observation.detail) == (Effect.LOSS, "fails test_last")
 
 
