@@ -124,7 +124,7 @@ def test_a_recorded_run_passes_the_recorded_tests(judged, run, checkpoint, passe
     ],
     ids=lambda value: "-".join(value.parts[-2:]) if isinstance(value, Path) else value,
 )
-@pytest.mark.parametrize("sandbox", ["docker", "runsc", "none"])
+@pytest.mark.parametrize("sandbox", ["docker", "runsc", "none"], ids="in {}".format)  # on one worker, to share results
 def test_the_boxes_change_no_verdict(judged, name, checkpoint, submission, sandbox):
     """In `none` each is evaluated here alone: corkboard has one port, and the host's network is that of all tests."""
     boxed = judged(name, checkpoint, submission)

@@ -53,12 +53,16 @@ def test_doctor_describes_the_engine_and_its_limits(engine):
         assert words in engine["doctor"]["output"]
 
 
-def test_verdicts_are_those_of_docker(engine, evaluate):
+@pytest.fixture(scope="module")
+def expected(evaluate):
     problem = ProblemConfig.from_yaml(HITCOUNT)
-    expected = [
+    return [
         statuses(evaluate(problem, REFERENCE, checkpoint, sandbox="docker", environment=SHELL))
         for checkpoint in CHECKPOINTS
     ]
+
+
+def test_verdicts_are_those_of_docker(engine, expected):
     assert engine["statuses"] == expected
     assert set(expected[0].values()) == {"passed"} != set(expected[1].values())
 
