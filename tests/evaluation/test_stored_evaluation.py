@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
 from slop_code import evaluate, load_results
 from slop_code.cli.main import run
 from slop_code.errors import UsageError
+from slop_code.evaluation import ProblemConfig
 from tests.run_world import interrupt_replacement
 
 TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
@@ -16,23 +18,33 @@ FAILS = "--tb=no-such-style"
 """pytest refuses it."""
 
 
-@pytest.fixture
-def problem(make_problem):
-    return make_problem(TESTS)
-
-
-@pytest.fixture
-def submission(make_submission):
-    return make_submission({"main.py": "print('a')\n"})
-
-
-@pytest.fixture
-def output(cache, need_bubblewrap, monkeypatch, problem, submission, tmp_path):
-    """The folder of a verdict."""
+@pytest.fixture(scope="module")
+def evaluated(cache, need_bubblewrap, make_problem, make_submission, tmp_path_factory):
+    """A problem, a submission and the folder of its verdict, which the tests copy."""
     need_bubblewrap()
+    problem, submission = make_problem(TESTS), make_submission({"main.py": "print('a')\n"})
+    output = tmp_path_factory.mktemp("verdict") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
+        assert evaluate(submission, problem, 1, "local", output=output).passes()
+    return problem.path, submission, output
+
+
+@pytest.fixture
+def problem(evaluated, tmp_path):
+    return ProblemConfig.from_yaml(shutil.copytree(evaluated[0], tmp_path / evaluated[0].name))
+
+
+@pytest.fixture
+def submission(evaluated, tmp_path):
+    return shutil.copytree(evaluated[1], tmp_path / "submission")
+
+
+@pytest.fixture
+def output(cache, evaluated, monkeypatch, tmp_path):
+    """The folder of a verdict."""
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
-    assert evaluate(submission, problem, 1, "local", output=tmp_path / "out").passes()
-    return tmp_path / "out"
+    return shutil.copytree(evaluated[2], tmp_path / "out", symlinks=True)
 
 
 def files(folder):

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution import process
 from slop_code.execution.process import MAX_TAIL, capture, open_piped, run
 
 pytestmark = pytest.mark.e2e
@@ -26,6 +27,12 @@ os.read(ready, 1)
 print("started", flush=True)
 {after}
 """
+
+
+@pytest.fixture
+def short_grace(monkeypatch):
+    """For processes that ignore SIGTERM: how long they are given shows nothing."""
+    monkeypatch.setattr(process, "GRACE_S", 0.2)
 
 
 def python(folder, code, *arguments, timeout=50.0, **options):
@@ -73,7 +80,7 @@ def test_the_call_decides_on_environment_folder_and_input(tmp_path, monkeypatch)
     ],
     ids=["ends", "fails", "hangs", "hangs and ignores"],
 )
-def test_nothing_of_the_group_is_left(tmp_path, before, after, timeout, exit_code):
+def test_nothing_of_the_group_is_left(short_grace, tmp_path, before, after, timeout, exit_code):
     lock = tmp_path / "lock"
     done = python(tmp_path, GRANDCHILD.format(before=before, after=after), lock, timeout=timeout)
     assert (done.exit_code, done.output) == (exit_code, "started\n")
@@ -162,7 +169,7 @@ def test_stdin_is_closed_when_the_parts_break_off(tmp_path):
         assert child.read(10, time.monotonic() + 30) == b"half"
 
 
-def test_a_piped_process_ends_with_the_block(tmp_path):
+def test_a_piped_process_ends_with_the_block(short_grace, tmp_path):
     with open_piped(["sh", "-c", "echo $$; trap '' TERM; exec sleep 600"], tmp_path / "log") as child:
         pid = int(read_line(child))
     with pytest.raises(ProcessLookupError):
