@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from slop_code.errors import ConfigError
 from slop_code.evaluation.report import Digests
+from slop_code.execution.dependencies.find_dependencies import python_requests
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.python_version import (
     combined_request,
@@ -195,20 +196,30 @@ def test_no_python_that_fits_is_a_configuration_error(evaluate, make_problem, ma
         evaluate(problem, make_submission({"main.py": ""}), sandbox=sandbox)
 
 
+NEWER = ">=3.99"
+SCRIPT = f"# /// script\n# requires-python = '{NEWER}'\n# ///\n"
+PROJECT = f"[project]\nname = 'x'\nversion = '1'\nrequires-python = '{NEWER}'\n"
+
+
 @pytest.mark.parametrize(
     ("files", "warned"),
     [
-        ({"pyproject.toml": "[project]\nname = 'x'\nversion = '1'\nrequires-python = '>=3.99'\n"}, "requires-python"),
-        ({"main.py": "# /// script\n# requires-python = '>=3.99'\n# ///\n"}, "requires-python in main.py"),
-        ({".python-version": "3.99\n"}, ".python-version"),
-        ({".python-version": f"cpython-{OWN}\n", "pyproject.toml": "[project]\nrequires-python = '>=3'\n"}, None),
-        ({".python-version": "pypy3.10\n", "pyproject.toml": "[project\n"}, None),
-        ({".python-version": "\n"}, None),
+        (
+            {"pyproject.toml": PROJECT, "main.py": SCRIPT, ".python-version": "3.99\n"},
+            ["requires-python in pyproject.toml", "requires-python in main.py", ".python-version"],
+        ),
+        ({".python-version": f"cpython-{OWN}\n", "pyproject.toml": "[project]\nrequires-python = '>=3'\n"}, []),
+        ({".python-version": "pypy3.10\n", "pyproject.toml": "[project\n"}, []),
     ],
 )
 def test_a_python_that_the_submission_did_not_get_is_a_warning(evaluate, make_problem, make_submission, files, warned):
     problem = make_problem({"test_checkpoint_1.py": "def test_it(): pass\n"})
     results = evaluate(problem, make_submission({"main.py": "", **files}), sandbox="none")
     warnings = [warning for warning in results.warnings if "asks for Python" in warning]
-    assert [warned in warning for warning in warnings] == ([True] if warned else [])
+    assert len(warnings) == len(warned)
+    assert all(f"({file})" in warning for file, warning in zip(warned, warnings, strict=True)), warnings
     assert results.passed["all-cases"]
+
+
+def test_a_blank_python_version_asks_for_nothing(make_submission):
+    assert python_requests(make_submission({"main.py": "", ".python-version": "\n"}), "main.py") == []
