@@ -86,13 +86,15 @@ class World:
         args: Sequence[str] = (),
         version: str | None = None,
         python: str | None = None,
+        expected: ExpectedDigests | None = None,
         **fields: Any,
     ) -> CorrectnessResults:
         """Those of an evaluation now. `tests`: a mark for each test, or its status by its id.
 
-        `python`: the version of the submission's Python on another machine.
+        `python`: the version of the submission's Python on another machine. `expected`: digests of inputs read before.
         """
-        digests = ExpectedDigests(remote=python is not None).digests(submission).model_dump()
+        expected = expected or ExpectedDigests(remote=python is not None)
+        digests = expected.digests(submission).model_dump()
         digests |= {"python": python} if python else {}
         made = {
             "evaluation_version": version or evaluation_version(),
@@ -108,6 +110,12 @@ class World:
         path = submission.output / RESULT_FILE
         self.results(submission, tests, **keys).save(path)
         return path
+
+    def finish_all(self, submissions: Sequence[Submission], tests: str = "+", **keys: Any) -> None:
+        """As `finish` for each; inputs that they share are read once."""
+        expected = ExpectedDigests(remote=keys.get("python") is not None)
+        for submission in submissions:
+            self.finish(submission, tests, expected=expected, **keys)
 
     def archive(self, results: CorrectnessResults) -> bytes:
         with tempfile.TemporaryDirectory(dir=self.folder) as folder:

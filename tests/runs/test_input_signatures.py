@@ -150,8 +150,7 @@ def test_a_plan_opens_no_file_of_snapshots_and_tests_that_did_not_change(world, 
     world.problem()
     folder = world.run()
     [run] = world.discover()
-    for submission in run.submissions:
-        world.finish(submission)
+    world.finish_all(run.submissions)
 
     def plan():
         indexes = {run.name: ResultIndex.load(run.folder)}

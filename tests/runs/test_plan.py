@@ -36,8 +36,7 @@ def evaluated(world):
     world.write(HELPERS)
     world.problem(static_assets={"numbers": {"path": "assets"}})
     world.run()
-    for submission in world.discover()[0].submissions:
-        world.finish(submission)
+    world.finish_all(world.discover()[0].submissions)
     return world
 
 
@@ -133,8 +132,7 @@ def test_keys_of_the_config_that_matter_and_that_do_not(evaluated, keys, expecte
 def test_prior_tests_that_are_left_out_no_longer_matter(evaluated):
     names = {"checkpoint_1": {}, "checkpoint_2": {}, "checkpoint_3": {"include_prior_tests": False}}
     configure(evaluated, checkpoints=names)
-    for submission in evaluated.discover()[0].submissions:
-        evaluated.finish(submission)
+    evaluated.finish_all(evaluated.discover()[0].submissions)
     evaluated.write({"problems/words/tests/test_checkpoint_1.py": "edited"})
     assert stale(evaluated) == {"the tests changed": {1, 2}}
 
@@ -312,8 +310,7 @@ def test_cached_jobs_are_marked(world):
 
 
 def test_the_python_of_another_machine_makes_no_result_stale_for_a_remote_executor(evaluated):
-    for submission in evaluated.discover()[0].submissions:
-        evaluated.finish(submission, python="3.0.1")
+    evaluated.finish_all(evaluated.discover()[0].submissions, python="3.0.1")
     assert stale(evaluated) == {"the submission's Python changed": {1, 2, 3}}
     assert len(evaluated.plan(evaluated.discover(), remote=True).up_to_date) == 3
 

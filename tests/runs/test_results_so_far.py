@@ -15,8 +15,7 @@ def evaluation(world):
     world.problem()
     world.run(snapshots={"words": ["a", "b", "c"], "unknown": ["d"]})
     (run,) = world.discover()
-    for submission in run.submissions[:2]:
-        world.finish(submission)
+    world.finish_all(run.submissions[:2])
     world.write({"monday/words/checkpoint_2/snapshot/main.py": "changed"})
     with open_runs(world.discover(), Cache.at(world.folder / "cache"), RunSettings()) as opened:
         yield opened

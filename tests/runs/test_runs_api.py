@@ -152,8 +152,7 @@ def test_fewer_than_one_worker_is_rejected(run, options, workers):
 
 def test_issues_are_raised_after_the_last_outcome(world, run, options):
     [found] = world.discover()
-    for submission in found.submissions:
-        world.finish(submission)
+    world.finish_all(found.submissions)
     world.run(snapshots={"unheard-of": ["a"], "unknown": ["b"]})
     seen = []
     with pytest.raises(UsageError) as caught:
@@ -173,8 +172,7 @@ def test_a_rejected_submission_is_an_outcome_and_no_error(world, loose, options)
 
 def test_what_is_up_to_date_is_in_the_lines_without_being_asked_for(world, run):
     found = world.discover()
-    for submission in found[0].submissions:
-        world.finish(submission)
+    world.finish_all(found[0].submissions)
     with open_runs(found, Cache(world.folder / "cache"), RunSettings()) as evaluation:
         lines, summary = evaluation.conclude()
     assert [line.state for line in lines] == ["evaluated"] * 3
