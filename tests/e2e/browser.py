@@ -19,7 +19,7 @@ from slop_code.runs.read_results import read_runs
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize
 
 PICTURES = Path(__file__).parents[2] / "out" / "screenshots"
 PATIENCE_MS = 100_000
@@ -53,21 +53,66 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
             yield started
 
 
+@pytest.fixture(scope="module")
+def shared_page(browser: Browser) -> Iterator[Page]:
+    """For the first visit of each test: the process of a page that is opened anew takes most of its time."""
+    with browser.new_context(offline=True) as context:
+        context.set_default_timeout(PATIENCE_MS)
+        yield context.new_page()
+
+
 @pytest.fixture
-def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """`visit(file, "#fragment", width=360, color_scheme="dark")`: opened from disk, in a context of its own.
+def visit(browser: Browser, shared_page: Page) -> Iterator[Callable[..., Page]]:
+    """`visit(file, "#fragment", width=360, color_scheme="dark")`: opened from disk, with nothing stored.
 
     `clock`: seconds since the epoch at which the clock of the page stands still until the test moves it.
+    `alone`: in a context of its own, as with any other option, so that nothing that the test does to it outlives it.
     """
-    with visits(browser) as go:
-        yield go
+    with visits(browser, shared_page) as go:
+        try:
+            yield go
+        finally:
+            leave(shared_page)
+
+
+def leave(page: Page) -> None:
+    """Leaves nothing of a test to the next one."""
+    if page.url != "about:blank":
+        page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        page.mouse.move(0, 0)
+        page.goto("about:blank")
 
 
 @contextlib.contextmanager
-def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
+def visits(browser: Browser, shared_page: Page | None = None) -> Iterator[Callable[..., Page]]:
     opened: set[str] = set()
     asked: list[str] = []
     errors: list[str] = []
+    free = [shared_page] if shared_page else []
+    listeners: dict[Any, Callable[[Any], None]] = {
+        "request": lambda request: asked.append(request.url),
+        "console": lambda said: errors.append(said.text) if said.type in ("error", "warning") else None,
+        "weberror": lambda thrown: errors.append(str(thrown.error)),
+    }
+
+    def listen(context: BrowserContext) -> None:
+        for event, listener in listeners.items():
+            context.on(event, listener)
+            stack.callback(context.remove_listener, event, listener)
+
+    def shared(size: ViewportSize, scheme: Any, motion: Any) -> Page:
+        page = free.pop()
+        listen(page.context)
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme, reduced_motion=motion)
+        return page
+
+    def own(**options: Any) -> Page:
+        context = browser.new_context(offline=True, **options)
+        stack.callback(context.close)
+        context.set_default_timeout(PATIENCE_MS)
+        listen(context)
+        return context.new_page()
 
     def go(
         file: Path,
@@ -76,15 +121,16 @@ def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
         width: int = 1280,
         height: int = 900,
         clock: float | None = None,
+        color_scheme: str = "light",
+        reduced_motion: str = "no-preference",
+        alone: bool = False,
         **options: Any,
     ) -> Page:
-        context = browser.new_context(viewport={"width": width, "height": height}, offline=True, **options)
-        contexts.callback(context.close)
-        context.set_default_timeout(PATIENCE_MS)
-        context.on("request", lambda request: asked.append(request.url))
-        context.on("console", lambda said: errors.append(said.text) if said.type in ("error", "warning") else None)
-        context.on("weberror", lambda thrown: errors.append(str(thrown.error)))
-        page = context.new_page()
+        size: ViewportSize = {"width": width, "height": height}
+        if free and clock is None and not alone and not options:
+            page = shared(size, color_scheme, reduced_motion)
+        else:
+            page = own(viewport=size, color_scheme=color_scheme, reduced_motion=reduced_motion, **options)
         if clock is not None:
             page.clock.install(time=clock - 1)
             page.clock.pause_at(clock)
@@ -92,7 +138,7 @@ def visits(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.goto(file.resolve().as_uri() + fragment)
         return page
 
-    with contextlib.ExitStack() as contexts:
+    with contextlib.ExitStack() as stack:
         yield go
     strange = [url for url in asked if url.partition("#")[0] not in opened and not url.startswith("data:")]
     assert not strange, strange

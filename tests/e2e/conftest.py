@@ -26,7 +26,7 @@ from slop_code.cli.main import run
 from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
 from slop_code.execution.templates import TemplatePool
-from tests.e2e.browser import browser, picture, visit  # noqa: F401
+from tests.e2e.browser import browser, picture, shared_page, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 from tests.process_checks import ends, groups_of, processes_in
 

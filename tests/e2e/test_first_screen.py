@@ -378,7 +378,7 @@ HOLD = """(words) => {
 
 def test_what_is_visible_takes_a_click_while_other_failures_are_unpacked(written):
     """A link that moves between the press and the release of the button loses its click."""
-    page = written({"words": DRIFTS})
+    page = written({"words": DRIFTS}, alone=True)
     page.add_init_script(f'({HOLD})(["no unit", "no pantry"])')  # a text of each of two checkpoints
     page.reload()
     later_link = page.get_by_role("link", name="newest", include_hidden=True)
