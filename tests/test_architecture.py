@@ -19,7 +19,7 @@ from slop_code.evaluation import PytestRunner, run_checkpoint_pytest
 from slop_code.evaluation.command import judge_sources
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterator, Sequence
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "slop_code"
@@ -27,6 +27,7 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 MAX_PARAMETERS = 6
 QUESTION = re.compile(r"(What|When|Whether|Where|How|Which)\b")
+QUOTED_QUESTION = re.compile(rf"[\"']\s*{QUESTION.pattern}")
 BOUND = re.compile(r"_?(MOST|LONGEST|LARGEST|DEEPEST|FEWEST)_")
 PUBLIC_API = (evaluate_run, run_checkpoint_pytest, PytestRunner.__init__)
 MANY_PARAMETERS = {(function.__module__, function.__qualname__) for function in PUBLIC_API}
@@ -72,9 +73,10 @@ def attributes(path: Path) -> set[str]:
     return {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
 
 
-def naming(word: str) -> list[Path]:
-    """The sources that have it anywhere: those alone are worth a closer look."""
-    return [path for path in SOURCES if word in path.read_text()]
+def naming(*words: str, paths: Sequence[Path] = SOURCES) -> list[Path]:
+    """The sources that have one of them anywhere: those alone are worth a closer look."""
+    texts = {path: path.read_text().lower() for path in paths}
+    return [path for path, text in texts.items() if any(word in text for word in words)]
 
 
 def at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
@@ -243,7 +245,7 @@ def test_no_two_public_classes_have_the_same_name():
 def test_docstrings_of_modules_are_noun_phrases():
     others = [path for folder in (".ci", "benchmarks", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
     files = [*SOURCES, *others, ROOT / "hatch_build.py"]
-    begin = {path: ast.get_docstring(parsed(path)) or "" for path in files}
+    begin = {path: ast.get_docstring(parsed(path)) or "" for path in files if QUOTED_QUESTION.search(path.read_text())}
     assert [str(path.relative_to(ROOT)) for path, text in begin.items() if QUESTION.match(text)] == []
 
 
@@ -279,21 +281,22 @@ def defined_names(path: Path) -> Iterator[str]:
 
 
 def test_nothing_has_a_vague_name():
-    names = {(module_name(path), name) for path in SOURCES for name in defined_names(path)}
+    names = {(module_name(path), name) for path in naming(*VAGUE) for name in defined_names(path)}
     assert {(module, name) for module, name in names if name.strip("_").lower() in VAGUE} == VAGUE_ALLOWED
 
 
 def test_nothing_in_the_tests_has_a_vague_name():
     """Except for `found`: the observed value, beside the expected one."""
-    names = {(path, name) for path in sorted((ROOT / "tests").rglob("*.py")) for name in defined_names(path)}
     vague = VAGUE - {"found"}
+    named = naming(*vague, paths=sorted((ROOT / "tests").rglob("*.py")))
+    names = {(path, name) for path in named for name in defined_names(path)}
     assert [(str(path.relative_to(ROOT)), name) for path, name in names if name.strip("_").lower() in vague] == []
 
 
 def fixtures_called(name: str) -> list[str]:
     return [
         str(path.relative_to(ROOT))
-        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for path in naming(f"def {name}(", paths=sorted((ROOT / "tests").rglob("*.py")))
         for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
         and node.name == name
