@@ -75,8 +75,8 @@ def test_the_call_decides_on_environment_folder_and_input(tmp_path, monkeypatch)
     [
         ("", "", 50, 0),
         ("", "raise SystemExit(4)", 50, 4),
-        ("", "signal.pause()", 1, None),
-        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "while True: signal.pause()", 1, None),
+        ("", "signal.pause()", 4, None),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", "while True: signal.pause()", 4, None),
     ],
     ids=["ends", "fails", "hangs", "hangs and ignores"],
 )
@@ -99,7 +99,7 @@ os.write(1, b"hello ")
 while True:
     signal.pause()
 """
-    done = python(tmp_path, code, timeout=1)
+    done = python(tmp_path, code, timeout=4)
     assert (done.exit_code, done.output) == (None, "hello bye")
 
 
