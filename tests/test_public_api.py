@@ -377,7 +377,7 @@ class OwnCommand(PytestRunner):
         return [*command, "-o", "python_functions=test_old test_slow", tests]
 
 
-class OwnGroups(PytestRunner):
+class OwnFilesAndGroups(OwnFiles):
     def _determine_group_type(self, test_checkpoint, markers, current_checkpoint):
         group = super()._determine_group_type(test_checkpoint, markers, current_checkpoint)
         return GroupType.ERROR if group is GroupType.CORE else group
@@ -389,13 +389,11 @@ ALL = {"test_old": "Regression", "test_new": "Core", "test_slow": "Functionality
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (PytestRunner, ALL),
-        (OwnFiles, {"test_new": "Core", "test_slow": "Functionality"}),
+        (OwnFilesAndGroups, {"test_new": "Error", "test_slow": "Functionality"}),
         (OwnIni, {"test_new": "Core"}),
         (OwnCopy, {**ALL, "test_added": "Core"}),
         (OtherCopy, {**ALL, "test_other": "Core"}),
         (OwnCommand, {"test_old": "Regression", "test_slow": "Functionality"}),
-        (OwnGroups, {**ALL, "test_new": "Error"}),
     ],
 )
 def test_a_method_that_is_overridden_has_its_effect(kind, expected, problem, environment_spec, submission, cache):
@@ -429,12 +427,9 @@ def test_an_overridden_parser_of_the_ctrf_report_has_its_effect(
     assert any("--checkpoint=checkpoint_2" in message for message in caplog.messages)
 
 
-def test_without_verbose_nothing_is_logged(runner, caplog):
-    runner.run()
-    assert caplog.messages == []
-
-
-def test_both_ways_to_run(runner, problem, submission, environment_spec, cache, monkeypatch):
+def test_both_ways_to_run_log_nothing_without_verbose(
+    runner, problem, submission, environment_spec, cache, monkeypatch, caplog
+):
     monkeypatch.setenv("SCBENCH_CACHE_DIR", str(cache.root))
     function = run_checkpoint_pytest(
         submission_path=submission,
@@ -449,4 +444,7 @@ def test_both_ways_to_run(runner, problem, submission, environment_spec, cache, 
             "test_old": (GroupType.REGRESSION, "passed"),
             "test_new": (GroupType.CORE, "passed"),
         }
-    assert len(runner.run().tests) == 3
+    everything = runner.run()
+    assert {test.id: test.group_type.value for test in everything.tests} == ALL
+    assert {test.status for test in everything.tests} == {"passed"}
+    assert caplog.messages == []

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,13 @@ from playwright.sync_api import expect
 
 from benchmarks.big_run import write_big_run
 from tests.e2e.browser import address, grave_faults, scrolls_sideways
-from tests.e2e.conftest import PATIENCE_S, SLOP_CODE
+from tests.e2e.conftest import slop_code
+from tests.factories import write_run
 from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ENVIRONMENT = {**os.environ, "SCBENCH_PROBLEMS_DIR": str(EXAMPLES / "problems")}
 EXPRESSION = "core == 1 and regression >= 80%"
 HEADLINE = (
     "NOT PASSED (all-cases): 2 of 5 checkpoints passed; not passed in 1 of 2 problems; "
@@ -37,25 +35,24 @@ VIEWS = {
 }
 
 
-def slop_code(*arguments, cwd, statuses=(0,)):
-    argv = [SLOP_CODE, *map(str, arguments)]
-    done = subprocess.run(argv, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S)
+def printed(*arguments, cwd, statuses=(0,)):
+    done = slop_code("-p", EXAMPLES / "problems", *arguments, cwd=cwd)
     assert done.returncode in statuses, done.stdout + done.stderr
     return done.stdout
 
 
 @pytest.fixture(scope="module")
 def runs_folder(cache, need_bubblewrap, tmp_path_factory):
-    """Two evaluated runs: one breaks and lacks a snapshot, the other passes everything."""
+    """Two runs: one is evaluated, breaks and lacks a snapshot; the other passes everything."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("report")
     corkboard = EXAMPLES / "problems/corkboard/solutions/checkpoint_1"
-    for run in ("drifting", "steady"):
-        shutil.copytree(EXAMPLES / "runs" / run, folder / run)
+    shutil.copytree(EXAMPLES / "runs/drifting", folder / "drifting")
+    write_run(folder / "steady", {"larder": ["+", "++", "+++"]})
     shutil.copytree(corkboard, folder / "drifting/corkboard/checkpoint_1/snapshot")
-    slop_code("eval", "drifting", "steady", cwd=folder, statuses=(3,))
+    printed("eval", "drifting", cwd=folder, statuses=(3,))
     policies = ["--pass-policy", "all-cases", "--pass-policy", EXPRESSION]
-    slop_code("report", "drifting", "steady", *policies, cwd=folder)
+    printed("report", "drifting", "steady", *policies, cwd=folder)
     return folder
 
 
@@ -245,7 +242,7 @@ def test_the_dialog_shows_message_calls_and_output(runs_folder, report, visit, h
     for command, text in {"rerun": again.inner_text(), "show": all_of_it.inner_text()}.items():
         words = ["slop-code", command, f"drifting/larder/checkpoint_{number + 1}", name]
         assert shlex.split(text) == words
-        assert name in slop_code(*words[1:], cwd=runs_folder, statuses=(0, 1))
+        assert name in printed(*words[1:], cwd=runs_folder, statuses=(0, 1))
     expect(dialog.get_by_text("Run it in the folder where the command that wrote this page ran.")).to_be_visible()
     dialog.get_by_role("button", name="Copy").first.click()
     dialog.get_by_role("button", name="Copied").wait_for()
@@ -453,7 +450,7 @@ def test_a_link_to_something_missing_shows_a_view(report, visit, fragment):
 @pytest.mark.long
 def test_a_large_run_is_shown_and_filtered(tmp_path, visit, picture):
     run = write_big_run(tmp_path / "large", problems=1, checkpoints=100)
-    slop_code("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)
+    printed("report", run, "-o", tmp_path / "report.html", cwd=tmp_path)
     assert (tmp_path / "report.html").stat().st_size < 8_000_000
     page = visit(tmp_path / "report.html")
     expect(page.locator(".failure").first).to_be_visible()
