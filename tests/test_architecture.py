@@ -76,7 +76,7 @@ def attributes(path: Path) -> set[str]:
 def naming(*words: str, paths: Sequence[Path] = SOURCES) -> list[Path]:
     """The sources that have one of them anywhere: those alone are worth a closer look."""
     texts = {path: path.read_text().lower() for path in paths}
-    return [path for path, text in texts.items() if any(word in text for word in words)]
+    return [path for path, text in texts.items() if any(word.lower() in text for word in words)]
 
 
 def at_once(body: list[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:

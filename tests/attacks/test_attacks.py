@@ -22,7 +22,7 @@ pytestmark = pytest.mark.e2e
 
 CORPUS = read_corpus()
 BY_NAME = {attack.name: attack for attack in CORPUS}
-QUICK = {attack.name for attack in CORPUS if attack.quick}
+QUICK = {attack.name for attack in quick_attacks()}
 HARMLESS_IN_GVISOR = {
     "descriptors_of_others": "the links of process 1 can be listed, and neither its pipes nor its sockets be opened",
     "kernel_interfaces": "/dev/fuse can be opened, of the subject's own kernel, which lets it mount nothing",
@@ -39,7 +39,7 @@ FIRST = [
     for kind in AttackKind
     if kind is not AttackKind.EXHAUSTION
 ]
-"""A quick attack of each kind, of those under the usual limits: other limits would need another template."""
+"""A quick attack of each kind but exhaustion, whose limits would need another template."""
 
 OTHERS = {
     kind: [attack.name for attack in CORPUS if attack.kind is kind and attack.name not in FIRST] for kind in AttackKind
@@ -93,7 +93,7 @@ def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory)
 
 @pytest.mark.parametrize("names", [FIRST, *in_long(*OTHERS.values())], ids=["first", *OTHERS])
 def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
-    """What one leaves in the template or elsewhere shows in the next, or in honest work after all of them."""
+    """Effects that an attack leaves in the template show in the next attack, or in the honest program at the end."""
     tried = {name: try_attack(BY_NAME[name], forking, problem, tmp_path) for name in names}
     tried["honest"] = try_attack(HONEST, forking, problem, tmp_path)
     assert {name: observations for name, observations in tried.items() if observations} == {}

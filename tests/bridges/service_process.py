@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from pathlib import Path
 
-FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload([__name__, "slop_code.cli.serve_command", "slop_code.bridges.service.server"])
+FORK_SERVER = multiprocessing.get_context("forkserver")
+FORK_SERVER.set_forkserver_preload([__name__, "slop_code.cli.serve_command", "slop_code.bridges.service.server"])
 LISTENING = re.compile(r"listening on ([^\s;]+)")
 RESUMED = re.compile(r"; (\d+) durable jobs are resumed")
 TIMEOUT = httpx.Timeout(120)
@@ -48,9 +48,10 @@ def test_slow(run):
 
 
 def serve(argv: list[str], stderr: Connection, cwd: str, before: str) -> None:
+    """`slop-code serve` in the forked process; `before` is Python code that runs first."""
     os.dup2(stderr.fileno(), 2)
     stderr.close()
-    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  (the inherited one takes it for a file)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115  (the inherited one is buffered)
     os.chdir(cwd)
     sys.argv = ["slop-code", *argv]
     exec(before, {})  # noqa: S102
@@ -105,11 +106,14 @@ class ServiceProcess:
 
 
 class ForkedService(ServiceProcess):
-    """Forked from a process that has its modules, whose import takes most of the time of a start."""
+    """Forked from a process that has the modules already, as their import takes most of a start.
+
+    Environment variables are those of the first start in this pytest process; later changes do not reach it.
+    """
 
     def _start(self, argv: list[str], before: str, cwd: Path | None) -> IO[str]:
-        reader, writer = FORKS.Pipe(duplex=False)
-        self.process = FORKS.Process(target=serve, args=(argv, writer, str(cwd or os.getcwd()), before))
+        reader, writer = FORK_SERVER.Pipe(duplex=False)
+        self.process = FORK_SERVER.Process(target=serve, args=(argv, writer, str(cwd or os.getcwd()), before))
         self.process.start()
         writer.close()
         with reader:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from slop_code.bridges.service.durable_jobs import MAX_RESULTS
-from tests.bridges.service_process import GOOD, HALF, forked_service, request_for, running, wait_until
+from tests.bridges.service_process import GOOD, HALF, forked_service, request_for, running, running_service, wait_until
 from tests.conftest import write_files
 
 pytestmark = pytest.mark.timeout(300)
@@ -55,7 +55,7 @@ def test_a_finished_job_is_its_result_alone_and_too_many_results_are_refused(
 
 def test_sigterm_lets_accepted_requests_end(cache, need_bubblewrap, service_problems, tmp_path):
     need_bubblewrap()
-    with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
+    with running_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         requests = [request_for(f"{HALF}#{time.time_ns()}{number}\n") for number in range(3)]
         with client.stream("POST", "/evaluate/batch", json={"requests": requests}) as answer:
             made.send_signal(signal.SIGTERM)

@@ -70,7 +70,9 @@ def fails(command, tmp_path, cache):
         words = command(keys, submission) if submission else command(keys)
         if prefix:
             argv, pipe = [*prefix, SLOP_CODE, *words], subprocess.PIPE
-            with subprocess.Popen(argv, stdout=pipe, stderr=subprocess.STDOUT, text=True) as evaluator:
+            with subprocess.Popen(
+                argv, env={**os.environ, **variables}, stdout=pipe, stderr=subprocess.STDOUT, text=True
+            ) as evaluator:
                 printed, _ = evaluator.communicate(timeout=300)
             status, process = evaluator.returncode, evaluator.pid
         else:

@@ -115,7 +115,7 @@ def test_stars_that_are_no_glob(make_problem):
         ProblemConfig.from_yaml(problem.path)
 
 
-TESTS = """
+PREAMBLE = """
 import os
 import subprocess
 from pathlib import Path
@@ -126,7 +126,7 @@ TESTS = Path(__file__).parent
 def call(entrypoint, *words, **options):
     return subprocess.run([*entrypoint, *words], capture_output=True, text=True, timeout=20, **options).stdout.strip()
 """
-HANDING = """
+CALLS = """
 
 def test_a_link_named_like_an_argument(entrypoint):
     assert call(entrypoint, "show") == "None"
@@ -156,7 +156,7 @@ def test_executable_test_data_stays_executable():
 def test_calls_that_no_namespace_holds_back(entrypoint):
     assert call(entrypoint, "calls") == "['vsock', 'keyctl', 'fds 0']"
 """
-LOOKS = """
+SUBMISSION = """
 import ctypes, errno, os, platform, socket, sys
 
 def look(path):
@@ -182,7 +182,7 @@ PLANTED = '#!/bin/sh\n: > /workspace/.scbench/planted\nexec /bin/cp "$@"\n'
 
 
 @pytest.mark.e2e
-def test_what_calls_are_given_and_refused(make_problem, make_submission, evaluate):
+def test_calls_get_data_files_and_neither_test_code_nor_forbidden_system_calls(make_problem, make_submission, evaluate):
     """Nothing of the submission runs where files are handed over: a call's own PATH is the subject's business."""
     files = {
         "data/value": "expected",
@@ -191,11 +191,11 @@ def test_what_calls_are_given_and_refused(make_problem, make_submission, evaluat
         "other/tool.sh": "#!/bin/sh\n",
     }
     problem = make_problem(
-        {"test_checkpoint_1.py": TESTS + HANDING},
+        {"test_checkpoint_1.py": PREAMBLE + CALLS},
         files={f"tests/{name}": content for name, content in files.items()},
     )
     (problem.path / "tests/other/tool.sh").chmod(0o755)
-    submission = make_submission({"main.py": LOOKS, "bin/cp": PLANTED})
+    submission = make_submission({"main.py": SUBMISSION, "bin/cp": PLANTED})
     (submission / "bin/cp").chmod(0o755)
     (submission / "show").symlink_to("/workspace/.evaluation_tests/data")
     results = evaluate(problem, submission)
@@ -257,7 +257,7 @@ def flip(paths, old, new):
 )
 def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
     problem = make_problem(
-        {"test_checkpoint_1.py": TESTS + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
+        {"test_checkpoint_1.py": PREAMBLE + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
     )
     own = Cache(tmp_path / "cache")
     own.root.mkdir()
@@ -276,7 +276,7 @@ def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, 
 @pytest.fixture(scope="module")
 def taking(make_problem):
     test = "def test_it(entrypoint):\n    assert call(entrypoint) != 'all of it was taken'\n"
-    return make_problem({"test_checkpoint_1.py": TESTS + test})
+    return make_problem({"test_checkpoint_1.py": PREAMBLE + test})
 
 
 @pytest.mark.e2e

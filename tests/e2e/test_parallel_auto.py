@@ -58,7 +58,7 @@ INDEPENDENT = """
     def test_fails_with_others(run): assert run("a", "b").stdout.split() == ["a", "b"]
 """
 QUICK = "".join(f"def test_{number}(): pass\n" for number in range(16))
-"""As many tests without a call of the submission."""
+"""16 tests, as in INDEPENDENT, none of which calls the submission."""
 
 ON_EACH_OTHER = """
     import pytest

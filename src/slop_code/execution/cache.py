@@ -91,7 +91,7 @@ class Cache:
                     remove_tree(target)
             logger.info("cache miss: building %s/%s", kind, key)
             _build(target, build)
-            return load(target)
+            return load(target)  # under the lock: another evaluator may take it for damaged, and build it anew
 
     @contextlib.contextmanager
     def shared_lock(self) -> Iterator[None]:

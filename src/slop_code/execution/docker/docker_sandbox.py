@@ -62,12 +62,12 @@ MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Image and objects of the engine, listed when an evaluation begins."""
+    """Image and objects of the engine."""
 
     info: EngineInfo
     image: Mapping[str, Any]
     objects: set[str]
-    """Names of volumes and digests of images; new objects are added when they are made."""
+    """Names of volumes and digests of images: those at the start, those made since, and those that entries name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ class DockerSandbox:
         names: dict[str, str] = json.loads((entry / OBJECTS_FILE).read_text())
         known, named = self.engine_state.objects, {*names.values()}
         if not named <= known:  # another evaluation may have made them meanwhile
-            known.update(self.engine.images(), (volume.name for volume in self.engine.volumes()))
+            known |= named & {*self.engine.images(), *(volume.name for volume in self.engine.volumes())}
         if not named <= known:
             raise ValueError("it is gone from the engine")
         return names

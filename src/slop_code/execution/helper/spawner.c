@@ -35,7 +35,7 @@
 #define MAX_FILES 1024 /* open files of a process: the watch looks at each of them */
 #define WATCH_MS 50
 #define REQUEST_TIMEOUT_S 5
-#define KILL_INTERVAL_US 200
+#define KILL_INTERVAL_US 200 /* short, as the next call waits for it */
 /* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
  * stack of megabytes, and runtimes reserve far more than they use. This only bounds what can be taken at a stroke. */
 #define MAPPED_FACTOR 4
@@ -169,14 +169,13 @@ static int is_of_this_box(int fd) {
 
 static void enforce_limits(int at_once);
 
-/* Until none is left, as dying processes would count against the next call. The signal is sent again and again: that of
- * gVisor misses a process that is being started at that moment. */
+/* Kills and reaps until nothing is left in the box, as dying processes would count against the next call. One signal is
+ * not enough: gVisor does not send it to a process that is being started at that moment. */
 static void end_all_processes(enum limit limit) {
     int status;
-    for (pid_t reaped = 0; reaped >= 0; reaped = reap_child(WNOHANG, &status)) {
-        if (reaped > 0) continue;
+    for (pid_t reaped; (reaped = reap_child(WNOHANG, &status)) >= 0;) {
         kill(-1, SIGKILL);
-        usleep(KILL_INTERVAL_US);
+        if (reaped == 0) usleep(KILL_INTERVAL_US);
     }
     while (call_count > 0) end_call(&calls[0], SIGKILL, limit);
 }
