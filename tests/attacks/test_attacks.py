@@ -98,8 +98,8 @@ def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
     tried["honest"] = try_attack(HONEST, forking, problem, tmp_path)
     assert {name: observations for name, observations in tried.items() if observations} == {}
     of_template = [name for name in tried if name == "honest" or not BY_NAME[name].environment]
-    results = [CorrectnessResults.load(tmp_path / name / "out/evaluation.json") for name in of_template]
-    assert {result.isolation["judge"] for result in results} == {"collected"}
+    results = {name: CorrectnessResults.load(tmp_path / name / "out/evaluation.json") for name in of_template}
+    assert {name: kind for name, result in results.items() if (kind := result.isolation["judge"]) != "collected"} == {}
 
 
 UNCOUNTED = ("memory_without_leader", "memory_of_page_tables")

@@ -101,6 +101,19 @@ def inside(need_bubblewrap, helper, tmp_path):
     return lambda argv: subprocess.run([*outside, *argv], capture_output=True, text=True, timeout=600, umask=0o27)
 
 
+def test_a_file_that_the_host_replaced_meanwhile_is_there_with_its_old_content(inside, helper, tmp_path):
+    """As an installation replaces ld.so.cache while a box exists, in which others are made."""
+    for name, content in {"cache": "old", "new": "new", "empty": ""}.items():
+        (tmp_path / name).write_text(content)
+    replace = "cd /box/writable; mount --bind cache empty && mv new cache"
+    look = "cat /seen/file; ls -l /seen/file | cut -c1-10; echo more > /seen/file || echo refused"
+    words = [*IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", *system_arguments()]
+    words += ["--ro-bind", "/box/writable/empty", "/seen/file", "--remount-ro", "/", "--", "/bin/sh", "-c", look]
+    done = inside(["/bin/sh", "-c", f'{replace}; exec "$@"', "sh", helper, "box", *words])
+    assert (tmp_path / "cache").read_text() == "new"
+    assert done.stdout == "old-r--r--r--\nrefused\n", done.stderr
+
+
 @pytest.fixture
 def makers(helper):
     return {"bwrap": [bwrap()], "helper": [helper, "box"]}

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -20,6 +21,7 @@
 #define NEW_ROOT BASE "/new"
 #define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
 #define MAX_LAYERS 4
+#define MAX_COPY (16 << 20)
 #ifndef MS_NOSYMFOLLOW
 #define MS_NOSYMFOLLOW 256
 #endif
@@ -121,11 +123,33 @@ static void add_flags(const char *target, unsigned long flags, int below) {
     if (below) remount_below(target, flags);
 }
 
+/* Fills the new, empty file; returns 0 when all is there. `--remount-ro /` protects it like the rest of the new root. */
+static int copy_content(const char *source, const char *target) {
+    int from = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK), result = -1;
+    unlink(target); /* it is read-only */
+    int to = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+    if (from >= 0 && to >= 0) {
+        ssize_t count;
+        for (size_t left = MAX_COPY; (count = sendfile(to, from, NULL, left)) > 0;) left -= (size_t)count;
+        char rest;
+        if (count == 0 && read(from, &rest, 1) == 0) result = 0;
+    }
+    if (from >= 0) close(from);
+    if (to >= 0) close(to);
+    return result;
+}
+
 static void bind_path(const char *source, const char *path, unsigned long flags) {
     struct stat info;
     if (stat(source, &info) != 0) die("no %s", source);
     char *target = S_ISDIR(info.st_mode) ? new_folder(path) : new_file(path);
-    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) die("cannot mount %s on %s", source, path);
+    if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) {
+        /* A file that the host replaced since the surrounding box was made, such as ld.so.cache at an installation, has
+         * no name any more, and the kernel mounts nothing without a name. Who may not write to it gets a copy. */
+        int was_replaced = errno == ENOENT && S_ISREG(info.st_mode) && info.st_nlink == 0 && (flags & MS_RDONLY);
+        if (!was_replaced || copy_content(source, target) != 0) die("cannot mount %s on %s", source, path);
+        return;
+    }
     add_flags(target, flags, 1);
 }
 
