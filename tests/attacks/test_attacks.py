@@ -41,6 +41,9 @@ FIRST = [
 ]
 """A quick attack of each kind but exhaustion, whose limits would need another template."""
 
+FORKED = ("collected", None)
+FOR_ODD_TREES = ("cold", "the submission is too large, or has special files")
+
 OTHERS = {
     kind: [attack.name for attack in CORPUS if attack.kind is kind and attack.name not in FIRST] for kind in AttackKind
 }
@@ -99,7 +102,11 @@ def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
     assert {name: observations for name, observations in tried.items() if observations} == {}
     of_template = [name for name in tried if name == "honest" or not BY_NAME[name].environment]
     results = {name: CorrectnessResults.load(tmp_path / name / "out/evaluation.json") for name in of_template}
-    assert {name: kind for name, result in results.items() if (kind := result.isolation["judge"]) != "collected"} == {}
+    judges = {
+        name: (result.isolation["judge"], result.isolation.get("judge_reason")) for name, result in results.items()
+    }
+    assert {name: judge for name, judge in judges.items() if judge not in (FORKED, FOR_ODD_TREES)} == {}
+    assert judges["honest"] == FORKED
 
 
 UNCOUNTED = ("memory_without_leader", "memory_of_page_tables")
