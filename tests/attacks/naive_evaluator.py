@@ -24,8 +24,8 @@ PASSED = re.compile(r"::(\w+) PASSED")
 NEW_SESSION = {"x86_64": 250, "aarch64": 219}
 """The number of keyctl(2), of which the first operation gives a process keys of its own."""
 
-UNUSED = ("anyio", "hypothesispytest", "xdist")
-"""Plugins that take long to import."""
+UNUSED_PLUGINS = ("anyio", "hypothesispytest", "xdist")
+"""Installed here, not needed by the attacks, and slow to import."""
 
 
 def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
@@ -38,7 +38,7 @@ def evaluate(folder: Path, problem: Path, tag: str) -> dict[str, object]:
     argv = [python_of(workspace), "-m", "pytest", ".evaluation_tests", "--json-report", f"--json-report-file={REPORT}"]
     argv += ["--timeout=60", f"--entrypoint={sys.executable} main.py", "--checkpoint=checkpoint_1"]
     argv += ["--ignore=.evaluation_tests/test_checkpoint_2.py"]
-    argv += [f"-pno:{plugin}" for plugin in UNUSED]
+    argv += [f"-pno:{plugin}" for plugin in UNUSED_PLUGINS]
     path = f"{workspace}{os.pathsep}{folder.parent / 'kept'}"
     (folder / "tmp").mkdir()
     env = {**os.environ, "PYTEST_ADDOPTS": "", TAG: tag, "PYTHONPATH": path, "TMPDIR": str(folder / "tmp")}

@@ -66,17 +66,17 @@ def visit(browser: Browser, shared_page: Page) -> Iterator[Callable[..., Page]]:
     """`visit(file, "#fragment", width=360, color_scheme="dark")`: opened from disk, with nothing stored.
 
     `clock`: seconds since the epoch at which the clock of the page stands still until the test moves it.
-    `alone`: in a context of its own, as with any other option, so that nothing that the test does to it outlives it.
+    `alone`: in a context of its own, as with any other option, for a test that changes more than storage and media.
     """
     with visits(browser, shared_page) as go:
         try:
             yield go
         finally:
-            leave(shared_page)
+            reset_page(shared_page)
 
 
-def leave(page: Page) -> None:
-    """Leaves nothing of a test to the next one."""
+def reset_page(page: Page) -> None:
+    """Nothing of a test is left to the next one."""
     if page.url != "about:blank":
         page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         page.mouse.move(0, 0)

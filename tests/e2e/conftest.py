@@ -151,7 +151,7 @@ def staying() -> Iterator[Staying]:
 
 
 def slop_code(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in this process, which takes half a second less than one of its own."""
+    """The command in this process: it starts no interpreter and imports nothing."""
     words, printed = [str(argument) for argument in arguments], []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with contextlib.ExitStack() as stack:
