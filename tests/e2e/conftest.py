@@ -54,7 +54,7 @@ except ValueError:
 print({{"+": {plus}, "-": a - b, "x": a * b}}[operation])
 # {name}
 """
-KINDS = {"good": "a + b", "wrong": "a + b + 1"}
+KINDS = {"good": "a + b", "wrong": "a + b + 1", "crashes": "1 // 0"}
 STAYS = """
 import os, signal
 if {word!r} not in sys.argv:
