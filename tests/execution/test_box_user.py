@@ -105,12 +105,15 @@ def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(help
     assert group == group_of_boxes(UNIFIED, user)
     (group / "slop-code-1").mkdir()
     os.chown(group / "slop-code-1/cgroup.procs", user, user)
-    join = [helper, "join-cgroups", f"{group}/slop-code-1/cgroup.procs", "--", "/bin/cat", "/proc/self/cgroup"]
+    program = os.open(helper, os.O_RDONLY)  # the checkout may lie in a folder that is closed to the user
+    join = [f"/proc/self/fd/{program}", "join-cgroups", f"{group}/slop-code-1/cgroup.procs", "--"]
+    join += ["/bin/cat", "/proc/self/cgroup"]
     command = [helper, "open-paths", "--as", str(user), "--map", str(tmp_path), "--", *join]
     begin = [helper, "join-cgroups", f"{group}/{LEAF}/cgroup.procs", "--"]
     try:
-        assert "cannot enter" in subprocess.run(command, capture_output=True, text=True).stderr
-        done = subprocess.run([*begin, *command], capture_output=True, text=True)
+        assert "cannot enter" in subprocess.run(command, capture_output=True, text=True, pass_fds=[program]).stderr
+        done = subprocess.run([*begin, *command], capture_output=True, text=True, pass_fds=[program])
         assert f"0::/{group.name}/slop-code-1\n" in done.stdout
     finally:
+        os.close(program)
         (group / "slop-code-1").rmdir()
