@@ -81,7 +81,7 @@ def of_shape(bench: Bench, shape: tuple[int, int, float], browser: Browser | Non
 @contextlib.contextmanager
 def chromium(*, wanted: bool) -> Iterator[Browser | None]:
     """None where there is no such program; `tests/with_browser.py` installs one."""
-    program = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium")
+    program = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium-headless-shell")
     if program is None or not wanted:
         yield None
         return

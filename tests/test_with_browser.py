@@ -26,8 +26,8 @@ os.geteuid = lambda: int(sys.argv[2])
 sys.exit(with_browser.main(sys.argv[3:]))
 """
 SHOW = ["/bin/sh", "-c", "echo ran:$SLOP_CODE_TEST_BROWSER:$SLOP_CODE_TEST_NO_BROWSER; exit 7"]
-APT = """echo "$@" >> {folder}/apt.log; [ "$2" = update ] || {{ echo '#!/bin/sh' > {folder}/chromium
-/bin/chmod +x {folder}/chromium; }}"""
+APT = """echo "$@" >> {folder}/apt.log; [ "$2" = update ] || {{ echo '#!/bin/sh' > {folder}/chromium-headless-shell
+/bin/chmod +x {folder}/chromium-headless-shell; }}"""
 
 
 @pytest.fixture
@@ -63,19 +63,19 @@ def outcome(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., tuple[
 
 
 def test_an_installed_browser_is_used_without_a_message(tool, outcome):
-    browser = tool("chromium", "")
+    browser = tool("chromium-headless-shell", "")
     assert outcome(SHOW, CI="true") == (7, f"ran:{browser}:", "")
 
 
 def test_root_installs_debians_browser(tool, outcome, tmp_path):
     tool("apt-get", APT.format(folder=tmp_path))
-    printed = f"ran:{tmp_path}/chromium:"
-    assert outcome(SHOW, user=0, CI="true") == (7, printed, "· installing chromium libatomic1")
+    printed = f"ran:{tmp_path}/chromium-headless-shell:"
+    assert outcome(SHOW, user=0, CI="true") == (7, printed, "· installing chromium-headless-shell libatomic1")
     assert outcome(SHOW, user=0, CI="true") == (7, printed, "")
     asked = (tmp_path / "apt.log").read_text().splitlines()
     assert asked == [
         "-qq update",
-        "-qq install -y --no-install-recommends -o DPkg::Lock::Timeout=600 chromium libatomic1",
+        "-qq install -y --no-install-recommends -o DPkg::Lock::Timeout=600 chromium-headless-shell libatomic1",
     ]
 
 
@@ -87,14 +87,14 @@ def test_two_installations_do_not_meet(tool, start):
         waits = re.compile(rf"-> FLOCK +ADVISORY +WRITE {second.pid} ")
         while second.poll() is None and not waits.search(Path("/proc/locks").read_text()):
             pass
-        browser = tool("chromium", "")
+        browser = tool("chromium-headless-shell", "")
     assert outcome_of(second) == (7, f"ran:{browser}:", "")
 
 
 def test_in_ci_a_missing_browser_fails_before_anything_runs(outcome):
     status, printed, said = outcome(SHOW, CI="true")
     assert (status, printed) == (1, "")
-    assert said.startswith("no browser for the tests: no chromium here")
+    assert said.startswith("no browser for the tests: no chromium-headless-shell here")
 
 
 def test_a_failed_installation_is_a_failure_in_ci_alone(tool, outcome):
@@ -106,14 +106,15 @@ def test_a_failed_installation_is_a_failure_in_ci_alone(tool, outcome):
 
 
 def test_a_command_that_cannot_be_run_is_status_127(tool, outcome):
-    tool("chromium", "")
+    tool("chromium-headless-shell", "")
     assert outcome(["/no/such"]) == (127, "", "/no/such: No such file or directory")
     assert outcome([])[0] == 2
 
 
 def test_an_ordinary_users_command_gets_the_reason_why_there_is_no_browser(tool, outcome):
     tool("apt-get", "exit 1")
-    reason = "no chromium here, and it takes root and apt-get to install it (Debian's chromium libatomic1)"
+    package = "chromium-headless-shell"
+    reason = f"no {package} here, and it takes root and apt-get to install it (Debian's {package} libatomic1)"
     assert outcome(SHOW, CI="false")[:2] == (7, f"ran::{reason}")
 
 

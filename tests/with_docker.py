@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from private_daemon import UnavailableError, call, die_with_parent, install, not
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from concurrent.futures import Executor
 
     from private_daemon import Environment
 
@@ -68,8 +70,11 @@ def main(command: Sequence[str]) -> int:
     with contextlib.ExitStack() as at_end:
         try:
             found = at_end.enter_context(private_daemon(tools)) if why_silent(tools) else {}
-            found |= images({**tools, **found}, strict=strict)
-            found |= compose({**tools, **found})
+            tools |= found
+            with ThreadPoolExecutor() as pool:
+                plugin = pool.submit(compose, tools)
+                found |= images(tools, strict=strict, pool=pool)
+                found |= plugin.result()
         except UnavailableError as missing:
             if strict:
                 print(f"no Docker for the tests: {missing}", file=sys.stderr)
@@ -102,11 +107,13 @@ def run(command: Sequence[str], environment: Environment) -> int:
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-def images(environment: Environment, *, strict: bool) -> Environment:
+def images(environment: Environment, *, strict: bool, pool: Executor) -> Environment:
+    wanted = {variable: recipe for variable, recipe in RECIPES.items() if not environment.get(variable)}
+    made = {variable: pool.submit(image, name, options, environment) for variable, (name, *options) in wanted.items()}
     found = {}
-    for variable, (name, *options) in RECIPES.items():
+    for variable, (name, *_) in RECIPES.items():
         try:
-            found[variable] = environment.get(variable) or image(name, options, environment)
+            found[variable] = made[variable].result() if variable in made else environment[variable]
         except UnavailableError as problem:
             if strict or not found:  # few tests need the plain one
                 raise UnavailableError(f"{problem}; {variable} can name another image than {name}") from None

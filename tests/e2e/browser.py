@@ -28,10 +28,10 @@ GRAVE = ("serious", "critical")
 
 def program() -> str:
     """Skips with the reason where there is none; where every check counts that is a failure."""
-    found = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium")
+    found = os.environ.get("SLOP_CODE_TEST_BROWSER") or shutil.which("chromium-headless-shell")
     if found:
         return found
-    missing = os.environ.get("SLOP_CODE_TEST_NO_BROWSER", "no chromium here; `make test` as root installs Debian's")
+    missing = os.environ.get("SLOP_CODE_TEST_NO_BROWSER", "no chromium-headless-shell; `make test` as root installs it")
     if os.environ.get("CI") == "true":
         pytest.fail(missing)
     pytest.skip(missing)
