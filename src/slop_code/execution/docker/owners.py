@@ -14,7 +14,7 @@ import os
 import secrets
 import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from slop_code._io import digest_of
@@ -31,9 +31,6 @@ OBJECTS_FILE = "names.json"
 
 OWNERS_LOCK = ".owners.lock"
 
-_HELD_LOCKS: list[Any] = []
-"""Lock files, which stay open until this process ends."""
-
 
 @functools.cache
 def owner_label(cache: Cache) -> str:
@@ -42,8 +39,7 @@ def owner_label(cache: Cache) -> str:
     path.parent.mkdir(exist_ok=True)
     remove_dead_owners(cache)
     with file_lock(cache.root / OWNERS_LOCK):
-        _HELD_LOCKS.append(path.open("w"))
-        fcntl.flock(_HELD_LOCKS[-1], fcntl.LOCK_EX)
+        fcntl.flock(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), fcntl.LOCK_EX)  # open until this process ends
     return f"{machine_id()}:{quote(str(path), safe='/')}"
 
 
