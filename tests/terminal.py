@@ -3,11 +3,11 @@
 import os
 import select
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
+from tests.command import SLOP_CODE
+
 PATIENCE_S = 300
 
 

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -22,10 +21,10 @@ from slop_code.runs.folders.run_lock import STATE_DIR
 from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
+from tests.command import SLOP_CODE
 from tests.plugin_packages import install_package
 from tests.reporting.html_runs import data_of
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 TESTS = {
     "test_checkpoint_1.py": """
         def test_upper(run):

@@ -15,6 +15,7 @@ from slop_code.cli.main import run
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.exporters import BUILT_IN, exporter
 from slop_code.runs.read_results import read_runs
+from tests.command import SLOP_CODE
 from tests.plugin_packages import install_package
 
 FORMATS = [pytest.param(name, marks=[pytest.mark.e2e] if name == "parquet" else []) for name in BUILT_IN]
@@ -165,7 +166,7 @@ def test_an_installed_package_brings_a_format_to_the_command(stored, tmp_path):
             out.writelines(f"{entry.line.label}\\n".encode() for entry in entries)
     """
     site = install_package(tmp_path / "site", "slop_code.exporters", "lines = other_package:export", source)
-    argv = [Path(sys.executable).with_name("slop-code"), "export", stored(), "--format", "lines"]
+    argv = [SLOP_CODE, "export", stored(), "--format", "lines"]
     environment = {**os.environ, "PYTHONPATH": str(site)}
     done = subprocess.run(argv, capture_output=True, text=True, env=environment, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "monday/words/checkpoint_1\n", "")
@@ -193,7 +194,7 @@ def test_exporters_keep_at_most_two_results_in_memory(name, stored):
 @pytest.mark.e2e
 @pytest.mark.parametrize("name", ["csv", "parquet", "junit"])
 def test_a_closed_pipe_ends_the_export_without_an_error_message(name, stored):
-    argv = [Path(sys.executable).with_name("slop-code"), "export", stored(count=30), "--format", name]
+    argv = [SLOP_CODE, "export", stored(count=30), "--format", name]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import io
 import os
 import select
 import shutil
 import signal
 import subprocess
-import sys
 import termios
 import time
 import uuid
@@ -22,10 +20,10 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from slop_code.cli.main import run
 from slop_code.evaluation import ProblemConfig, PytestRunner
 from slop_code.execution.cache import Cache
 from slop_code.execution.templates import TemplatePool
+from tests.command import SLOP_CODE, slop_code
 from tests.e2e.browser import browser, picture, shared_page, visit  # noqa: F401
 from tests.e2e.test_hangs import left_alive, processes
 from tests.process_checks import ends, groups_of, processes_in
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from slop_code.execution import EnvironmentSpec
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
-SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 CHECKPOINTS = ("checkpoint_1", "checkpoint_2", "checkpoint_3")
 PATIENCE_S = 600
 GONE_S = 60
@@ -148,25 +145,6 @@ def staying() -> Iterator[Staying]:
     for process in processes(found.word):
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGKILL)
-
-
-def slop_code(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in this process: it starts no interpreter and imports nothing."""
-    words, printed = [str(argument) for argument in arguments], []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    with contextlib.ExitStack() as stack:
-        for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr):
-            printed.append(io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True))
-            stack.enter_context(redirect(printed[-1]))
-        stack.enter_context(contextlib.chdir(cwd or "."))
-        try:
-            status = run(words)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-    out, err = (stream.buffer.getvalue().decode() for stream in printed)
-    assert "Traceback" not in err, err
-    return subprocess.CompletedProcess(words, status, out, err)
 
 
 @pytest.fixture(scope="session")

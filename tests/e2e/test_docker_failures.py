@@ -18,7 +18,7 @@ import yaml
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.docker.owners import OBJECTS_FILE
-from tests.e2e.conftest import SLOP_CODE, slop_code
+from tests.command import SLOP_CODE, slop_code
 
 pytestmark = pytest.mark.e2e
 

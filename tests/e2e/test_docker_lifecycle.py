@@ -9,7 +9,6 @@ import random
 import select
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from dataclasses import dataclass
@@ -21,13 +20,13 @@ import pytest
 import yaml
 
 from slop_code.execution.docker.owners import OBJECTS_FILE
+from tests.command import SLOP_CODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 pytestmark = pytest.mark.e2e
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
 PATIENCE_S = 600
 KILLS = 5

@@ -7,7 +7,7 @@ import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.reporting.failures.failure_causes import checkpoint_cause
-from tests.e2e.conftest import slop_code
+from tests.command import slop_code
 from tests.marks import in_long
 from tests.terminal import on_a_terminal
 

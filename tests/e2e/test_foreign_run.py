@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.run_layout import RESULT_FILE
-from tests.e2e.conftest import slop_code
+from tests.command import slop_code
 from tests.scb_run import expected_statuses, write_scb_run
 
 

@@ -6,18 +6,17 @@ import re
 import select
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from pathlib import Path
 
 import pytest
 
+from tests.command import SLOP_CODE
 from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 PATIENCE_S = 600
 
 STUBBORN = """

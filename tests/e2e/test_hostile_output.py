@@ -15,7 +15,8 @@ from xml.etree import ElementTree
 import pytest
 
 from slop_code.evaluation import CorrectnessResults
-from tests.e2e.conftest import PATIENCE_S, SLOP_CODE, slop_code
+from tests.command import SLOP_CODE, slop_code
+from tests.e2e.conftest import PATIENCE_S
 from tests.marks import in_long
 from tests.terminal import on_a_terminal
 

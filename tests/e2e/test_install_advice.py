@@ -3,12 +3,10 @@
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
+from tests.command import SLOP_CODE
 
 
 @pytest.fixture

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 from playwright.sync_api import expect
 
+from tests.command import SLOP_CODE
 from tests.e2e.browser import grave_faults
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
-SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 SIZE = 50_000_000
 MARKUP = "<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\x1b[31m"
 TESTS = """
@@ -41,7 +39,7 @@ MAX_PAGE_BYTES = 8_000_000
 MAX_TERMINAL_BYTES = 20_000
 
 
-def slop_code(*words):
+def start(*words):
     return subprocess.run([SLOP_CODE, *map(str, words)], capture_output=True, text=True, check=False)
 
 
@@ -63,12 +61,12 @@ def evaluated(make_problem, cache, need_bubblewrap, tmp_path_factory):
         row = f"data_{number} = '{MARKUP}'\n"
         (checkpoint / "snapshot/data.py").write_text(row * (SIZE // len(row)))
         done.append(
-            slop_code(
+            start(
                 *("eval-snapshot", checkpoint / "snapshot", "-p", problem.path, "-c", number),
                 *("-e", folder / "environment.yaml", "-o", checkpoint),
             )
         )
-    done.append(slop_code("report", folder / "run", "-o", folder / "report.html"))
+    done.append(start("report", folder / "run", "-o", folder / "report.html"))
     return folder, done
 
 

@@ -5,7 +5,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from pathlib import Path
@@ -17,12 +16,12 @@ from slop_code.evaluation.result_files.evidence_files import EVIDENCE_FILES, ROS
 from slop_code.evaluation.test_code.test_inputs import INPUTS
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
 from slop_code.execution.processors import available_cpus
+from tests.command import SLOP_CODE
 from tests.conftest import PROBLEM_CONFTEST
 from tests.e2e.test_hangs import left_alive, processes
 from tests.factories import statuses
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 PAIRS = min(2, available_cpus())
 PATIENCE_S = 600
 several = pytest.mark.skipif(available_cpus() < 2, reason="one processor has one pair")

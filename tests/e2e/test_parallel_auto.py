@@ -6,10 +6,8 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import uuid
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -34,10 +32,10 @@ from slop_code.runs.jobs.job_records import Submission
 from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key
 from slop_code.runs.run_layout import RESULT_FILE
+from tests.command import SLOP_CODE
 from tests.e2e.test_hangs import left_alive
 from tests.e2e.test_parallel import PATIENCE_S, comparable, messages, several, subjects
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 FEW = "the tests are too few or too short to be divided"
 NO_PROOF = "parallel.json has no proof for these tests"
 ECHO = "import sys\n\nprint(*sys.argv[1:])\n"

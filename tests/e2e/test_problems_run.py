@@ -16,8 +16,8 @@ from typing import IO
 import pytest
 import yaml
 
+from tests.command import SLOP_CODE, slop_code
 from tests.conftest import SANDBOXES
-from tests.e2e.conftest import SLOP_CODE, slop_code
 from tests.marks import in_long
 
 PATIENCE_S = 600

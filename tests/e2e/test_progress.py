@@ -12,7 +12,8 @@ import pytest
 
 from slop_code.evaluation import ProblemConfig
 from slop_code.execution.progress_events import ProgressKind
-from tests.e2e.conftest import PROBLEMS, SLOP_CODE, Evaluator
+from tests.command import SLOP_CODE
+from tests.e2e.conftest import PROBLEMS, Evaluator
 from tests.marks import in_long
 
 SUMS = PROBLEMS / "sums"

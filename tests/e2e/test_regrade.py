@@ -13,7 +13,8 @@ import pytest
 
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
-from tests.e2e.conftest import PROBLEMS, SLOP_CODE, slop_code
+from tests.command import SLOP_CODE, slop_code
+from tests.e2e.conftest import PROBLEMS
 from tests.factories import statuses
 
 STAYS_IF_TOLD = 'if "stay" in sys.argv:\n'

@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from benchmarks.big_run import write_big_run
+from tests.command import slop_code
 from tests.e2e.browser import address, grave_faults, scrolls_sideways
-from tests.e2e.conftest import slop_code
 from tests.factories import write_run
 from tests.marks import in_long
 

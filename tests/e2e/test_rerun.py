@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
-from tests.e2e.conftest import SLOP_CODE, Evaluator, slop_code
+from tests.command import SLOP_CODE, slop_code
+from tests.e2e.conftest import Evaluator
 from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +12,7 @@ from slop_code.errors import ConfigError
 from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec
 from slop_code.execution.sandbox import sandbox_for, sandbox_name
+from tests.command import SLOP_CODE
 
 MODULE = """
 from slop_code.execution.unsandboxed import Unsandboxed
@@ -81,7 +80,7 @@ def test_an_evaluation_runs_in_a_sandbox_of_another_package(
     submission = make_submission({"main.py": ""})
     argv = ["eval-snapshot", submission, "-p", problem.path, "-c", "1", "-e", environment, "-o", tmp_path / "out"]
     done = subprocess.run(
-        [Path(sys.executable).with_name("slop-code"), *argv],
+        [SLOP_CODE, *argv],
         env={**os.environ, "PYTHONPATH": str(package), "SCBENCH_CACHE_DIR": str(cache.root)},
         capture_output=True,
         text=True,

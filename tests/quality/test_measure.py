@@ -18,8 +18,8 @@ from slop_code.execution.sandbox import PreparedSubject
 from slop_code.quality import measure
 from slop_code.quality.measure import LOCK, PYTHON, ScbCheck, locked_version
 from slop_code.quality.quality_record import NO_FILES, QUALITY_FILE, CodePart, QualityRecord
+from tests.command import SLOP_CODE
 
-SLOP_CODE = Path(sys.executable).with_name("slop-code")
 VERBOSE = """
 def is_true(x):
     if x == True:
