@@ -17,7 +17,8 @@ import pytest
 import yaml
 
 from slop_code.evaluation import CorrectnessResults
-from slop_code.execution.docker.owners import OBJECTS_FILE
+from slop_code.execution.docker.docker_sandbox import DockerSandbox
+from slop_code.execution.docker.owners import OBJECTS_FILE, OWNER, owner_label
 from tests.command import SLOP_CODE, slop_code
 
 pytestmark = pytest.mark.e2e
@@ -198,6 +199,20 @@ def test_a_submission_that_the_daemon_cannot_see_is_detected(fails, tmp_path, co
     prefix = ["unshare", "--mount", "sh", "-c", script, str(folder)]
     reason = fails({"setup": {"commands": commands}}, prefix, folder)
     assert "set docker.mount_workspace: false" in reason
+
+
+def test_objects_that_another_evaluation_made_meanwhile_are_known(need_docker, cache, environment_spec, tmp_path):
+    need_docker()
+    sandbox, volume = DockerSandbox(environment_spec(sandbox="docker"), cache), f"slop-code-test-{os.getpid()}"
+    (tmp_path / OBJECTS_FILE).write_text(json.dumps({"layer": volume}))
+    with pytest.raises(ValueError, match="gone from the engine"):
+        sandbox.objects_of(tmp_path)
+    create = ["docker", "volume", "create", "--label", f"{OWNER}={owner_label(cache)}", volume]
+    subprocess.run(create, check=True, capture_output=True)
+    try:
+        assert sandbox.objects_of(tmp_path) == {"layer": volume}
+    finally:
+        subprocess.run(["docker", "volume", "rm", volume], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")

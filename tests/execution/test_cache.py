@@ -14,7 +14,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import cache as module
-from slop_code.execution.cache import Cache, remove_tree
+from slop_code.execution.cache import Cache, open_lock, remove_tree, try_lock
 
 BUILDER = """
 import os, sys
@@ -96,6 +96,16 @@ def test_threads_with_the_same_key_wait_for_one_build(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(want, range(8))) == {tmp_path / "kind" / "key"}
     assert len(calls) == 1
+
+
+def test_a_new_entry_is_loaded_under_its_lock(tmp_path):
+    """Another evaluator that takes it for damaged would remove it."""
+
+    def load(entry: Path) -> bool:
+        with open_lock(entry.parent / ".key.lock") as lock:
+            return try_lock(lock, fcntl.LOCK_EX)
+
+    assert not Cache(tmp_path).load_or_build("kind", "key", whole, load)
 
 
 @pytest.mark.e2e
