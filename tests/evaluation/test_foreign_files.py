@@ -10,9 +10,9 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.foreign_files import (
     is_foreign_result,
-    kept_name,
-    last_kept,
+    last_renamed,
     rename_or_refuse,
+    renamed_path,
 )
 from slop_code.evaluation.result_files.replace_result import finish_replacement
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
@@ -88,11 +88,11 @@ def test_a_file_and_its_companion_get_the_same_number_and_no_name_is_taken(tmp_p
 
 def test_the_file_that_was_renamed_last_counts(tmp_path):
     path = tmp_path / "lines.jsonl"
-    assert last_kept(path) == kept_name(path)
+    assert last_renamed(path) == renamed_path(path)
     for text in "abc":
         path.write_text(text)
         rename_or_refuse([path], None)
-        assert last_kept(path).read_text() == text
+        assert last_renamed(path).read_text() == text
 
 
 OWN_LEFTOVERS = [".evaluation.json.new", ".evaluation.json.copy", ".evaluation.json.0123456789abcdef"]

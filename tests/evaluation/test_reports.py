@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code._safe_text import escape_control, shortened
 from slop_code.evaluation.reports import stream as stream_module
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
@@ -10,8 +11,6 @@ from slop_code.evaluation.reports.raw_test import (
     XPASSED,
     CutShortError,
     ReportError,
-    escape_control,
-    shortened,
     status_of,
 )
 from slop_code.evaluation.reports.stream import read_stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -105,7 +106,9 @@ def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(help
     assert group == group_of_boxes(UNIFIED, user)
     (group / "slop-code-1").mkdir()
     os.chown(group / "slop-code-1/cgroup.procs", user, user)
-    program = os.open(helper, os.O_RDONLY)  # the checkout may lie in a folder that is closed to the user
+    copy_for_all = shutil.copy(helper, tmp_path)  # the checkout may be closed to the user
+    os.chmod(copy_for_all, 0o755)
+    program = os.open(copy_for_all, os.O_RDONLY)
     join = [f"/proc/self/fd/{program}", "join-cgroups", f"{group}/slop-code-1/cgroup.procs", "--"]
     join += ["/bin/cat", "/proc/self/cgroup"]
     command = [helper, "open-paths", "--as", str(user), "--map", str(tmp_path), "--", *join]

@@ -105,13 +105,14 @@ def test_a_file_that_the_host_replaced_meanwhile_is_there_with_its_old_content(i
     """As an installation replaces ld.so.cache while a box exists, in which others are made."""
     for name, content in {"cache": "old", "new": "new", "empty": ""}.items():
         (tmp_path / name).write_text(content)
+    (tmp_path / "cache").chmod(0o755)
     replace = "cd /box/writable; mount --bind cache empty && mv new cache"
     look = "cat /seen/file; ls -l /seen/file | cut -c1-10; echo more > /seen/file || echo refused"
     words = [*IDENTITY, *NAMESPACES, *CONTAINED, "--cap-drop", "ALL", *system_arguments()]
     words += ["--ro-bind", "/box/writable/empty", "/seen/file", "--remount-ro", "/", "--", "/bin/sh", "-c", look]
     done = inside(["/bin/sh", "-c", f'{replace}; exec "$@"', "sh", helper, "box", *words])
     assert (tmp_path / "cache").read_text() == "new"
-    assert done.stdout == "old-r--r--r--\nrefused\n", done.stderr
+    assert done.stdout == "old-r-xr-xr-x\nrefused\n", done.stderr
 
 
 @pytest.fixture

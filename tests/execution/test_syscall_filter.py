@@ -28,18 +28,20 @@ NEW_USER_NAMESPACE = 0x10000000
 NEW_MOUNT_NAMESPACE = 0x00020000
 THREAD_FLAGS = 0x3D0F00
 PRIO_PROCESS, PRIO_USER = 0, 2
+PTRACE_POKEDATA, PTRACE_OLDSETOPTIONS, PTRACE_SETOPTIONS, PTRACE_SEIZE = 5, 21, 0x4200, 0x4206
+PTRACE_O_TRACEEXIT, PTRACE_O_EXITKILL = 0x40, 0x100000
 NUMBERS = {
     "x86_64": {
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "keyctl": 250, "add_key": 248,
         "request_key": 249, "clone3": 435, "socket": 41, "unshare": 272, "clone": 56, "prlimit64": 302,
         "sched_setaffinity": 203, "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314,
-        "setpriority": 141, "fcntl": 72,
+        "setpriority": 141, "fcntl": 72, "ptrace": 101,
     },
     "aarch64": {
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "keyctl": 219, "add_key": 217,
         "request_key": 218, "clone3": 435, "socket": 198, "unshare": 97, "clone": 220, "prlimit64": 261,
         "sched_setaffinity": 122, "sched_setscheduler": 119, "sched_setparam": 118, "sched_setattr": 274,
-        "setpriority": 140, "fcntl": 25,
+        "setpriority": 140, "fcntl": 25, "ptrace": 117,
     },
 }  # fmt: skip
 NATIVE, NATIVE_ARCHITECTURE = NUMBERS[platform.machine()], ARCHITECTURES[platform.machine()]
@@ -69,6 +71,10 @@ ROWS = [
     ],
     Row("setpriority", errno.EPERM, (PRIO_USER, 0), (PRIO_PROCESS, 0)),
     Row("setpriority", errno.EPERM, (PRIO_PROCESS, 1), (PRIO_PROCESS, 0)),
+    *[
+        Row("ptrace", errno.EPERM, (request, 0, 0, PTRACE_O_TRACEEXIT | 1), (request, 0, 0, PTRACE_O_EXITKILL))
+        for request in (PTRACE_SEIZE, PTRACE_SETOPTIONS, PTRACE_OLDSETOPTIONS)
+    ],
 ]
 IDS = [f"{row.call}-{row.refused[0]:x}-{row.refused[1]:x}" for row in ROWS]
 
@@ -123,7 +129,7 @@ def test_without_the_filter_the_first_process_could_be_changed(in_a_box):
     rows = [row for row in ROWS if row.error == errno.EPERM and row.call not in ("clone", "unshare")]
     calls = [[NATIVE[row.call], *row.refused, 0, 0, 0] for row in rows]
     assert errno.EPERM not in in_a_box(calls, restricted=False)
-    assert len(rows) == 7
+    assert len(rows) == 10
 
 
 # Instruction by instruction
@@ -168,6 +174,10 @@ def test_a_row_refuses_its_calls_and_no_others(program, row):
     assert run(program, NATIVE[row.call], row.refused) == row.error
     if row.allowed is not None:
         assert run(program, NATIVE[row.call], row.allowed) is None
+
+
+def test_a_debugger_may_write_the_value_of_a_refused_option(program):
+    assert run(program, NATIVE["ptrace"], (PTRACE_POKEDATA, 0, 0, PTRACE_O_TRACEEXIT)) is None
 
 
 def test_calls_that_are_in_no_row_are_allowed(program):

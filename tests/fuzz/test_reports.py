@@ -11,12 +11,13 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from slop_code._safe_text import escape_control
 from slop_code.evaluation.evidence import Evidence, PytestExit, read_exit
 from slop_code.evaluation.grading import GradingRules, grade
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.raw_test import ReportError, escape_control, status_of
+from slop_code.evaluation.reports.raw_test import ReportError, status_of
 from slop_code.evaluation.reports.stream import read_stream
 from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, EXIT, JSON_REPORT, STREAM
 from slop_code.evaluation.roster import Roster, normal_nodeid

@@ -204,6 +204,9 @@ def campaign(seconds: float, seed: int, say: Callable[[str], None]) -> Load:
         if load.answers["infrastructure failure"] or load.answers["connection lost"]:
             load.faults.append(f"failures although nothing was killed: {dict(load.answers)} {dict(load.reasons)}")
         rate = asyncio.run(under_load(load, seconds / 2, kills=True))
+        lost, explained = load.answers["infrastructure failure"], load.killed.total() * available_cpus()
+        if lost > explained:
+            load.faults.append(f"{lost} infrastructure failures, at most {explained} of them after a kill")
         say(f"with kills: {rate:.1f} per second; {dict(load.answers)}; killed {dict(load.killed)}")
         asyncio.run(finish_durable(load))
         if (status := load.process.end()) != 0:

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.evaluation import PytestRunner
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.cache import Cache
 from slop_code.execution.processors import available_cpus
 from tests.conftest import SANDBOXES

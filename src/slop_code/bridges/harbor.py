@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import write_atomic
+from slop_code._safe_text import escape_control
 from slop_code._suggestions import near_or_known
 from slop_code.bridges.harbor_download import AgentContainer
 from slop_code.bridges.harbor_rewards import harbor_rewards
@@ -22,7 +23,6 @@ from slop_code.errors import InfrastructureError, SubmissionError, UsageError
 from slop_code.evaluation.policy import RatePolicy
 from slop_code.evaluation.problem.problem_lookup import find_problem
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.evaluation.reward_values import refused_rewards, rewards_of
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine import Engine

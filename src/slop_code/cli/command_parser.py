@@ -6,10 +6,10 @@ import argparse
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from slop_code._safe_text import escape_control
 from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -12,13 +12,13 @@ import traceback
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
+from slop_code._safe_text import escape_control
 from slop_code._version import __version__
 from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.cli.scb_options import add_before_command, apply_before_command
 from slop_code.errors import InfrastructureError, SlopCodeError
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     import argparse

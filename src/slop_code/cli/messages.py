@@ -6,8 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.cli.exit_codes import Exit
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.reporting.progress.progress_text import progress_text
 from slop_code.reporting.text import file_safe, one_line, plural
 

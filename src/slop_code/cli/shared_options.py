@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.cli.messages import MAX_TEXT_BYTES
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, named_meanings, parse_policy
 from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import Field
 
 from slop_code._io import TooLargeError, os_error_text, read_bounded, tail
+from slop_code._safe_text import escape_control
 from slop_code.errors import InfrastructureError, ResultError
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
 from slop_code.evaluation.reports.json_report import parse_json_report
-from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError, escape_control
+from slop_code.evaluation.reports.raw_test import CutShortError, ParsedReport, RawTest, ReportError
 from slop_code.evaluation.reports.stream import Stream, read_stream
 from slop_code.evaluation.result_files.evidence_files import (
     CTRF_REPORT,
@@ -184,7 +185,7 @@ class Evidence:
         if nodeid in self.failed_by_memory_limit:
             return Resources(limits=(StruckLimit(kind="memory", limit=memory_limit, call=None),))
         used = NO_RESOURCES if self.error is not None else self.stream.resources.get(nodeid, NO_RESOURCES)
-        return used if memory_limit is None else used.killed_by(memory_limit)
+        return used if memory_limit is None else used.with_memory_limit(memory_limit)
 
     @property
     def faults(self) -> tuple[str, ...]:

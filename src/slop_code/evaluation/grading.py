@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, is_busy
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, RawTest, escape_control
+from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import home_of
 from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat

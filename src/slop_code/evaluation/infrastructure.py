@@ -6,8 +6,8 @@ import re
 import signal
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.evaluation.evidence import NO_TESTS
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.evaluation.result_files.evidence_files import EXIT
 from slop_code.execution.sandbox import SUBJECT_BOX_ENDED, TESTS_DIR
 

@@ -8,6 +8,7 @@ import platform
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code._suggestions import first_names
 from slop_code._version import __version__
 from slop_code.errors import SlopCodeError
@@ -16,7 +17,6 @@ from slop_code.evaluation.problem.canary import canary_warnings
 from slop_code.evaluation.problem.dependency_lock import COMMAND
 from slop_code.evaluation.problem.entry_file import no_entry_file
 from slop_code.evaluation.report import Provenance
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.dependencies.dependency_warnings import dependency_warnings

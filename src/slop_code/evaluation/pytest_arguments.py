@@ -7,10 +7,10 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.evaluation.roster import normal_nodeid
 
 if TYPE_CHECKING:

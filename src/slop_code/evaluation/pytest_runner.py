@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_path
 from slop_code._io import read_bounded
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.config import AUTO
@@ -28,7 +29,6 @@ from slop_code.evaluation.parallel.test_durations import store_durations
 from slop_code.evaluation.provenance import platform_name
 from slop_code.evaluation.pytest_arguments import PytestArguments, chosen_tests, parse_pytest_args
 from slop_code.evaluation.reports.ctrf_report import parse_ctrf
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, ParsedReport, RawTest, escape_control
 from slop_code.evaluation.result_files.evidence_files import CTRF_REPORT, remove_evidence
 from slop_code.evaluation.roster import Roster, assign_only
 from slop_code.evaluation.run_tests import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.config import CheckpointConfig, MarkerConfig, ProblemConfig
     from slop_code.evaluation.report import CorrectnessResults
+    from slop_code.evaluation.reports.raw_test import ParsedReport, RawTest
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.submission import SubmissionTree

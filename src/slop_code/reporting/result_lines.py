@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from slop_code._safe_text import shortened
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, has_tests
-from slop_code.evaluation.reports.raw_test import shortened
 from slop_code.reporting.failures.failure_causes import checkpoint_cause, not_passed_tests, syntax_error
 from slop_code.reporting.failures.failure_lines import STYLES, cause_lines, failure_lines, line_of_test
 from slop_code.reporting.provenance_text import python_text, sandbox_text, short_digest

@@ -7,9 +7,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import RatePolicy, pass_rate
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sized

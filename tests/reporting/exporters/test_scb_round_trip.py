@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.cli.main import run as slop_code
-from slop_code.evaluation.result_files.foreign_files import kept_name
+from slop_code.evaluation.result_files.foreign_files import renamed_path
 from slop_code.reporting.exporters import Skips
 from slop_code.reporting.exporters.scb.export_folder import export_folder
 from slop_code.runs.read_results import read_runs
@@ -122,7 +122,7 @@ def test_columns_of_a_file_that_was_renamed_are_taken_over(theirs, tmp_path):
     (theirs / "result.json").write_text(json.dumps(summary))
     path = theirs / "checkpoint_results.jsonl"
     for number in (2, 1):
-        path.rename(kept_name(path, number))
+        path.rename(renamed_path(path, number))
         path.write_text('{"idx": 0, "problem": "ledger", "checkpoint": "checkpoint_3", "mass.cc": 1}')
     path.unlink()
     export = documents(exported(theirs, tmp_path / "export"))

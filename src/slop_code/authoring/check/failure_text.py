@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.reports.raw_test import escape_control
+from slop_code._safe_text import escape_control
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
     from slop_code.execution.environment import EnvironmentSpec, Limits, TimeoutsSpec
 
-FACTOR = 4
+MIN_HEADROOM = 4
 SUGGESTED_FACTOR = 10
 ROUND_SECONDS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600)
 """Usual values of a timeout."""
@@ -49,24 +49,24 @@ UNITS = (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10))
 
 TIMEOUT = Rule.warning(
     "timeout-headroom",
-    f"A test takes more than 1/{FACTOR} of its timeout with the reference",
+    f"A test takes more than 1/{MIN_HEADROOM} of its timeout with the reference",
     "Raise `timeout` in config.yaml, or make the test quicker.",
 )
 SESSION = Rule.warning(
     "session-timeout-headroom",
-    f"All tests together take more than 1/{FACTOR} of session_timeout with the reference",
+    f"All tests together take more than 1/{MIN_HEADROOM} of session_timeout with the reference",
     "Raise `session_timeout` in config.yaml, or leave it out: there is a default that follows from `timeout`.",
     in_code=False,
 )
 LIMIT = Rule.warning(
     "limit-headroom",
-    f"The reference needs more than 1/{FACTOR} of a limit",
+    f"The reference needs more than 1/{MIN_HEADROOM} of a limit",
     "Raise the limit in the environment file, or make the reference use less.",
 )
 
 
 def suggested_timeout(slowest: float) -> int:
-    """At least ten times the slowest test, rounded up, as other machines are slower and busier."""
+    """Rounded up; with room above the slowest test, as other machines are slower and busier."""
     target = SUGGESTED_FACTOR * slowest
     longest = ROUND_SECONDS[-1]
     return next((step for step in ROUND_SECONDS if step >= target), math.ceil(target / longest) * longest)
@@ -84,7 +84,7 @@ class TimeHeadroom:
     """Passed tests under the checkpoint's timeout, without those that have a timeout marker."""
 
     timeout: float
-    whole: float
+    tests_seconds: float
     session_timeout: float
     timeouts: TimeoutsSpec
     """Those of the environment, which come before those of the problem."""
@@ -98,7 +98,7 @@ class TimeHeadroom:
         return cls(
             tests=tuple(timed),
             timeout=timeout_per_test(checkpoint, timeouts),
-            whole=results.phases["tests"],
+            tests_seconds=results.phases["tests"],
             session_timeout=session_timeout(checkpoint, len(results.tests), timeouts),
             timeouts=timeouts,
             used=highest_use(results.tests),
@@ -123,7 +123,7 @@ def highest_use(tests: Iterable[TestResult]) -> dict[str, int]:
 
 
 def with_reduced_limits(environment: EnvironmentSpec, names: Iterable[str]) -> EnvironmentSpec:
-    """The environment with a quarter of these limits."""
+    """The environment with these limits reduced."""
     limits = environment.limits
     smaller = {name: reduced_limit(limits, name) for name in names}
     return environment.model_copy(update={"limits": limits.model_copy(update=smaller)})
@@ -146,7 +146,7 @@ def limit_summary(limits: Limits, name: str) -> str:
 
 
 def reduced(limit: int, floor: int) -> int:
-    return min(limit, max(limit // FACTOR, floor))
+    return min(limit, max(limit // MIN_HEADROOM, floor))
 
 
 def limit_text(name: str, value: int) -> str:
@@ -161,11 +161,11 @@ def run(bench: Workbench) -> StepOutcome:
     plain = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in bench.checkpoints_with_reference()}
     config, timeouts = bench.problem.checkpoints, bench.environment.timeouts
     times = {name: TimeHeadroom.of(config[name], results, timeouts) for name, results in plain.items()}
-    reduced, limits = limit_headroom(bench), bench.environment.limits
+    headroom, limits = limit_headroom(bench), bench.environment.limits
     return StepOutcome(
-        (*slow_tests(bench.problem.path, times), *long_sessions(times), *reduced.findings),
-        (*[line for name, own in times.items() for line in summary_lines(name, own, limits)], *reduced.summary),
-        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": reduced.facts},
+        (*slow_tests(bench.problem.path, times), *long_sessions(times), *headroom.findings),
+        (*[line for name, own in times.items() for line in summary_lines(name, own, limits)], *headroom.summary),
+        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": headroom.facts},
     )
 
 
@@ -175,7 +175,7 @@ def slow_tests(folder: Path, times: Mapping[str, TimeHeadroom]) -> Iterator[Find
     for name, own in times.items():
         for test in own.tests:
             ratio = own.timeout / max(test_seconds(test), 0.001)
-            if ratio < worst.get(test.nodeid, (FACTOR,))[0]:
+            if ratio < worst.get(test.nodeid, (MIN_HEADROOM,))[0]:
                 worst[test.nodeid] = (ratio, name, test)
     for nodeid, (ratio, name, test) in worst.items():
         yield Finding(
@@ -196,11 +196,11 @@ def _timeout_setting(own: TimeHeadroom, test: TestResult) -> str:
 
 def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
     for name, own in times.items():
-        if own.whole * FACTOR > own.session_timeout:
+        if own.tests_seconds * MIN_HEADROOM > own.session_timeout:
             yield Finding(
                 SESSION,
                 Location(CONFIG),
-                f"the tests of {name} take {own.whole:.1f} s with the reference; "
+                f"the tests of {name} take {own.tests_seconds:.1f} s with the reference; "
                 f"the session timeout is {own.session_timeout:g} s",
                 "Raise timeouts.session in the environment." if own.timeouts.session else "",
                 checkpoint=name,
@@ -214,14 +214,14 @@ def limit_headroom(bench: Workbench) -> StepOutcome:
     limits = bench.environment.limits
     names = reducible_limits(limits)
     findings = tuple(shortages(bench, names)) if names else ()
-    texts = ", ".join(limit_summary(limits, name) for name in FLOORS)
+    text = ", ".join(limit_summary(limits, name) for name in FLOORS)
     verdict = f"with the reduced limits {'not ' if findings else ''}every reference passes"
     end = verdict if names else "nothing was tried"
-    facts = {
+    tried = {
         name: {"limit": getattr(limits, name), "tried": reduced_limit(limits, name) if name in names else None}
         for name in FLOORS
     }
-    return StepOutcome(findings, (f"limits: {texts}; {end}",), facts)
+    return StepOutcome(findings, (f"limits: {text}; {end}",), tried)
 
 
 def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
@@ -240,7 +240,7 @@ def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
 def reduced_limit_findings(
     bench: Workbench, cases: Sequence[tuple[CheckpointConfig, tuple[str, ...]]]
 ) -> Iterator[Finding]:
-    """Findings about references that do not pass with a quarter of these limits."""
+    """Findings about references that do not pass with these limits reduced."""
     requests = [
         EvaluationRequest(item, bench.solution(item), environment=with_reduced_limits(bench.environment, names))
         for item, names in cases
@@ -302,7 +302,7 @@ def summary_lines(name: str, own: TimeHeadroom, limits: Limits) -> Iterator[str]
             f"{name}: the slowest test takes {seconds:.2f} s ({shown_test(own.slowest)}), "
             f"the timeout is {own.timeout:g} s ({100 * seconds / own.timeout:.0f}%); suggested: {own.suggested} s"
         )
-    yield f"{name}: all tests take {own.whole:.1f} s, the session timeout is {own.session_timeout:g} s"
+    yield f"{name}: all tests take {own.tests_seconds:.1f} s, the session timeout is {own.session_timeout:g} s"
     if own.used:
         yield f"{name}: the reference used at most {', '.join(use_texts(own.used, limits))}"
 
@@ -319,7 +319,7 @@ def facts(own: TimeHeadroom) -> dict[str, object]:
         "slowest_seconds": round(test_seconds(own.slowest), 3) if own.slowest else None,
         "timeout": own.timeout,
         "suggested_timeout": own.suggested,
-        "tests_seconds": round(own.whole, 3),
+        "tests_seconds": round(own.tests_seconds, 3),
         "session_timeout": own.session_timeout,
         "used": dict(own.used),
     }
@@ -327,7 +327,7 @@ def facts(own: TimeHeadroom) -> dict[str, object]:
 
 STEP = Step(
     "limits",
-    "a timeout is suggested, and limits leave 4 times what the references need",
+    f"a timeout is suggested, and limits leave {MIN_HEADROOM} times what the references need",
     (TIMEOUT, SESSION, LIMIT),
     run,
 )

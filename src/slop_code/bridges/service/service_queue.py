@@ -58,7 +58,7 @@ class ServiceQueue:
 
     def __init__(self, settings: QueueSettings, cache: Cache) -> None:
         self.settings = settings
-        self.finished_s = 0.0
+        self.mean_duration_s = 0.0
         """Mean duration of the last evaluations."""
 
         self._cache, self._result_cache = cache, ResultCache(cache)
@@ -69,7 +69,7 @@ class ServiceQueue:
         self._pending: dict[SubmissionKey, QueuedEvaluation] = {}
         self._by_key: dict[str, QueuedEvaluation] = {}
         self._closed = False
-        self._finished = 0
+        self._finished_count = 0
         self._control = RunControl()
         self._feed = JobFeed(self._control)
         self._readers = ThreadPoolExecutor(READERS, "service-reader")
@@ -92,13 +92,13 @@ class ServiceQueue:
     def retry_after(self) -> int:
         """Seconds after which there will probably be room."""
         waiting, running = self.counts()
-        return round(min(MAX_RETRY_AFTER_S, max(1.0, self.finished_s * (waiting + running) / self.slots / 2)))
+        return round(min(MAX_RETRY_AFTER_S, max(1.0, self.mean_duration_s * (waiting + running) / self.slots / 2)))
 
     def submit(self, request: EvaluateRequest, *, bounded: bool = True) -> QueuedEvaluation:
         """Raises UsageError for a wrong request, and QueueFullError. The caller withdraws it when it has its answer."""
         self._reserve(bounded=bounded)
         try:
-            return self._submitted(request)
+            return self._enqueue(request)
         except OSError as error:
             raise InfrastructureError(os_error_text(error, self._cache.root)) from error
         finally:
@@ -114,7 +114,7 @@ class ServiceQueue:
         if full:
             raise QueueFullError(self.retry_after())
 
-    def _submitted(self, request: EvaluateRequest) -> QueuedEvaluation:
+    def _enqueue(self, request: EvaluateRequest) -> QueuedEvaluation:
         as_policy(request.policy)
         pytest_args = tuple(check_pytest_args(request.tests))
         problem = self.inputs.problem(request.problem)
@@ -139,9 +139,9 @@ class ServiceQueue:
                 job = replace(job, key=None, pytest_args=pytest_args)
             if (cached := cached_results(job, self._result_cache, self._remote)) is not None:
                 return QueuedEvaluation.of_cached(job, cached[0])
-            return self._joined(job, folders)
+            return self._join_or_add(job, folders)
 
-    def _joined(self, job: Job, folders: contextlib.ExitStack) -> QueuedEvaluation:
+    def _join_or_add(self, job: Job, folders: contextlib.ExitStack) -> QueuedEvaluation:
         """A new evaluation, which takes over the folders, or the pending one with the same inputs."""
         with self._lock:
             if self._closed:
@@ -214,10 +214,10 @@ class ServiceQueue:
             reason = f"an error in slop-code itself\n{traceback.format_exc()}"
             outcome = EvaluationOutcome("infrastructure_failure", reason=reason)
         if finished.facts.duration:
-            self.finished_s += (finished.facts.duration - self.finished_s) / 10
+            self.mean_duration_s += (finished.facts.duration - self.mean_duration_s) / 10
         self._settle(evaluation, outcome)
-        self._finished += 1
-        if self._finished % TRIM_INTERVAL == 0:
+        self._finished_count += 1
+        if self._finished_count % TRIM_INTERVAL == 0:
             self._result_cache.trim()
 
     def _outcome(self, evaluation: QueuedEvaluation, finished: SubmissionOutcome) -> EvaluationOutcome:

@@ -7,8 +7,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code.errors import SlopCodeError
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 from slop_code.execution.submission import RESERVED, walk_tree
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
+from slop_code._safe_text import NAME_LIMIT, escape_control
 
 
 def no_entry_file(name: str) -> str:

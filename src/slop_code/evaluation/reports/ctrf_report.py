@@ -10,13 +10,13 @@ from slop_code.evaluation.reports.raw_test import (
     RawTest,
     ReportError,
     Status,
+    count_mismatch,
     duration_in,
-    each_once,
     load_object,
     member,
-    miscounted,
     objects,
     optional_text,
+    require_unique,
     status_of,
 )
 from slop_code.evaluation.roster import normal_nodeid
@@ -28,10 +28,10 @@ def parse_ctrf(data: bytes) -> ParsedReport:
     tests = objects(results, "tests", "results")
     records = (_test(entry, f"tests[{index}]") for index, entry in enumerate(tests))
     return ParsedReport(
-        tests=each_once(records),
+        tests=require_unique(records),
         exit_code=None,
         collection_errors=(),
-        miscounted=miscounted((entry["status"] for entry in tests), results.get("summary"), "tests"),
+        miscounted=count_mismatch((entry["status"] for entry in tests), results.get("summary"), "tests"),
     )
 
 

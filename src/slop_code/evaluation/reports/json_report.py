@@ -11,13 +11,13 @@ from slop_code.evaluation.reports.raw_test import (
     RawTest,
     ReportError,
     Status,
+    count_mismatch,
     duration_in,
-    each_once,
     load_object,
     member,
-    miscounted,
     objects,
     optional_text,
+    require_unique,
     status_of,
 )
 from slop_code.evaluation.roster import normal_nodeid
@@ -36,14 +36,14 @@ def parse_json_document(document: dict[str, Any]) -> ParsedReport:
     tests = objects(document, "tests", "report")
     collectors = objects(document, "collectors", "report") if "collectors" in document else []
     return ParsedReport(
-        tests=each_once(_test(entry, f"tests[{index}]") for index, entry in enumerate(tests)),
+        tests=require_unique(_test(entry, f"tests[{index}]") for index, entry in enumerate(tests)),
         exit_code=exit_code,
         collection_errors=tuple(
             f"{entry.get('nodeid')}: {optional_text(entry, 'longrepr') or 'no message'}"
             for entry in collectors
             if entry.get("outcome") == "failed"
         ),
-        miscounted=miscounted((entry["outcome"] for entry in tests), document.get("summary"), "total"),
+        miscounted=count_mismatch((entry["outcome"] for entry in tests), document.get("summary"), "total"),
     )
 
 

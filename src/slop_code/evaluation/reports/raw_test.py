@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,9 +15,6 @@ Status = Literal["passed", "failed", "skipped", "error"]
 MAX_REPORTED_DURATION = 1e11
 """Upper bound of a duration in a report, in any unit."""
 
-NAME_LIMIT = 300
-"""Bytes of a name in a message."""
-
 XPASSED = "passed unexpectedly: the test is marked xfail"
 
 _STATUS: dict[str, Status] = {
@@ -30,10 +26,6 @@ _STATUS: dict[str, Status] = {
     "error": "error",
 }
 _COUNTED = (*_STATUS, "pending", "other")
-# Control characters except newline and tab, lone surrogates, characters of zero width or that change text direction.
-_ESCAPED = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
 
 
 class ReportError(ValueError):
@@ -121,13 +113,13 @@ def duration_in(parent: dict[str, Any], key: str, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ReportError(f"{where}: {key} is {type(value).__name__}, not a number")
     try:
-        seconds = float(value)
+        duration = float(value)
     except OverflowError:
         return 0.0
-    return seconds if 0 < seconds <= MAX_REPORTED_DURATION else 0.0
+    return duration if 0 < duration <= MAX_REPORTED_DURATION else 0.0
 
 
-def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
+def require_unique(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
     seen: dict[str, RawTest] = {}
     for test in tests:
         if test.nodeid in seen:
@@ -136,7 +128,7 @@ def each_once(tests: Iterable[RawTest]) -> tuple[RawTest, ...]:
     return tuple(seen.values())
 
 
-def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, str] | None:
+def count_mismatch(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, str] | None:
     """`total` is the key of the number of all tests. A report without a summary is not miscounted."""
     if not isinstance(summary, dict):
         return None
@@ -147,27 +139,3 @@ def miscounted(outcomes: Iterable[str], summary: Any, total: str) -> tuple[str, 
             shown = stated if isinstance(stated, int) else type(stated).__name__
             return f"{shown} {name} in its summary", f"{count} among its tests"
     return None
-
-
-def escape_control(text: str, limit: int) -> str:
-    """Escapes control characters, so that text is safe to print; cuts the middle of text longer than `limit` bytes."""
-    shown = _ESCAPED.sub(lambda match: _escape(match.group()), shortened(text, limit))
-    raw = shown.encode("utf-8")
-    if len(raw) <= limit:
-        return shown
-    note = f"\n[... {len(raw) - limit} bytes left out ...]\n"
-    keep = (limit - len(note)) // 2
-    return raw[:keep].decode("utf-8", "ignore") + note + raw[-keep:].decode("utf-8", "ignore")
-
-
-def shortened(text: str, limit: int) -> str:
-    if len(text) <= limit:
-        return text
-    note = f"\n[... {len(text) - limit} characters left out ...]\n"
-    keep = max(0, limit - len(note)) // 2
-    return text[:keep] + note + text[len(text) - keep :]
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 COMPANIONS = {RESULT_FILE: "evaluation"}
 """Folder that SlopCodeBench writes beside a file: it is renamed with it, by the same number."""
 
-KEPT = ".scb"
+RENAMED_INFIX = ".scb"
 """Put before the suffix of a name: `evaluation.json` is kept as `evaluation.scb.json`."""
 
 
 def is_foreign_result(path: Path) -> bool:
     """Whether another program wrote this evaluation.json.
 
-    An empty one, or one that cannot be parsed, counts as ours, as damaged, only where evidence of ours lies beside it.
+    An empty or unparsable file counts as a damaged result of ours only if a `.scbench` folder lies beside it.
     """
     if not can_be_replaced(path):
         return False
@@ -45,42 +45,42 @@ def rename_or_refuse(files: Sequence[Path], step: str | None) -> None:
     `step` None: rename.
     """
     if step is None:
-        _set_aside(files)
+        _rename_all(files)
     elif files:
         more = f", and {len(files) - 1} more file{'s' * (len(files) > 2)}" if len(files) > 1 else ""
         raise UsageError(f"{files[0]}{more}: written by another program, and would be replaced; {step}")
 
 
-def _set_aside(files: Iterable[Path]) -> None:
+def _rename_all(files: Iterable[Path]) -> None:
     """Rename each file, its companion first: after an interruption the file is still there, and the next call ends it.
 
-    No name that exists is taken.
+    An existing file is never overwritten.
     """
     for path in files:
         companion = path.with_name(COMPANIONS[path.name]) if path.name in COMPANIONS else None
         both = [companion, path] if companion is not None and os.path.lexists(companion) else [path]
         numbers = itertools.count(1)
-        number = next(n for n in numbers if not any(os.path.lexists(kept_name(each, n)) for each in both))
+        number = next(n for n in numbers if not any(os.path.lexists(renamed_path(each, n)) for each in both))
         try:
             for each in both:
-                os.rename(each, kept_name(each, number))
+                os.rename(each, renamed_path(each, number))
         except OSError as error:
             raise InfrastructureError(
                 f"{error.filename or path}: cannot be renamed: {error.strerror}; make its folder writable"
             ) from error
 
 
-def kept_name(path: Path, number: int = 1) -> Path:
+def renamed_path(path: Path, number: int = 1) -> Path:
     """The name to which a file is renamed; the number tells it from earlier ones."""
-    return path.with_name(f"{path.stem}{KEPT}{f'.{number}' if number > 1 else ''}{path.suffix}")
+    return path.with_name(f"{path.stem}{RENAMED_INFIX}{f'.{number}' if number > 1 else ''}{path.suffix}")
 
 
-def last_kept(path: Path) -> Path:
+def last_renamed(path: Path) -> Path:
     """The file that was renamed last, whether there is one or not."""
     number = 1
-    while os.path.lexists(kept_name(path, number + 1)):
+    while os.path.lexists(renamed_path(path, number + 1)):
         number += 1
-    return kept_name(path, number)
+    return renamed_path(path, number)
 
 
 def can_be_replaced(path: Path) -> bool:

@@ -6,8 +6,8 @@ import difflib
 import shlex
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code.errors import UsageError
-from slop_code.evaluation.reports.raw_test import NAME_LIMIT, escape_control
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from slop_code.evaluation.reports.raw_test import MAX_REPORTED_DURATION, ReportError, escape_control
+from slop_code._safe_text import escape_control
+from slop_code.evaluation.reports.raw_test import MAX_REPORTED_DURATION, ReportError
 
 CALL_LIMIT = 1024
 MAX_STRUCK = 16
@@ -90,7 +91,7 @@ class Resources(Measured):
     limits: tuple[StruckLimit, ...] = Field(default=(), max_length=MAX_STRUCK)
     timeout: TestTimeout | None = None
 
-    def killed_by(self, memory_limit: int) -> Resources:
+    def with_memory_limit(self, memory_limit: int) -> Resources:
         """The same, where the kernel killed for this limit: the spawner sees the kill, but not the limit."""
         own = {"kind": "memory", "limit": memory_limit}
         limits = [struck.model_copy(update=own if struck.kind == "out_of_memory" else {}) for struck in self.limits]

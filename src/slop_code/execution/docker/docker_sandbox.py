@@ -304,7 +304,7 @@ class DockerSandbox:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
             self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
-        return replace(self._judged(done, warning), out_of_memory=out_of_memory)
+        return replace(self._judge_result(done, warning), out_of_memory=out_of_memory)
 
     def _out_of_memory(self, container: str) -> bool:
         """Known to the engine once it has noticed the end of the container."""
@@ -386,7 +386,7 @@ class DockerSandbox:
             raise self.engine.failure("run", answer.errors)
         return answer.errors.strip()[-MAX_WARNING:]
 
-    def _judged(self, done: ProcessResult, warning: str) -> JudgeResult:
+    def _judge_result(self, done: ProcessResult, warning: str) -> JudgeResult:
         isolation = {
             "sandbox": self.name,
             "judge_and_subject_apart": True,

@@ -68,10 +68,12 @@ static char *new_entry(const char *path) {
     return target;
 }
 
-static char *new_file(const char *path) {
+/* `is_new`: whether it was not there before. */
+static char *new_file(const char *path, int *is_new) {
     char *target = new_entry(path);
     int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
     if (fd < 0 && errno != EEXIST) die("cannot make %s", target);
+    *is_new = fd >= 0;
     if (fd >= 0) close(fd);
     else make_path(target); /* which it was before, and no link */
     return target;
@@ -124,7 +126,7 @@ static void add_flags(const char *target, unsigned long flags, int below) {
 }
 
 /* Fills the new, empty file; returns 0 when all is there. `--remount-ro /` protects it like the rest of the new root. */
-static int copy_content(const char *source, const char *target) {
+static int copy_content(const char *source, const char *target, mode_t mode) {
     int from = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK), result = -1;
     unlink(target); /* it is read-only */
     int to = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
@@ -132,7 +134,7 @@ static int copy_content(const char *source, const char *target) {
         ssize_t count;
         for (size_t left = MAX_COPY; (count = sendfile(to, from, NULL, left)) > 0;) left -= (size_t)count;
         char rest;
-        if (count == 0 && read(from, &rest, 1) == 0) result = 0;
+        if (count == 0 && read(from, &rest, 1) == 0) result = fchmod(to, mode & 0555);
     }
     if (from >= 0) close(from);
     if (to >= 0) close(to);
@@ -141,13 +143,14 @@ static int copy_content(const char *source, const char *target) {
 
 static void bind_path(const char *source, const char *path, unsigned long flags) {
     struct stat info;
+    int is_new = 0;
     if (stat(source, &info) != 0) die("no %s", source);
-    char *target = S_ISDIR(info.st_mode) ? new_folder(path) : new_file(path);
+    char *target = S_ISDIR(info.st_mode) ? new_folder(path) : new_file(path, &is_new);
     if (mount(source, target, NULL, MS_BIND | MS_REC, NULL) != 0) {
         /* A file that the host replaced since the surrounding box was made, such as ld.so.cache at an installation, has
          * no name any more, and the kernel mounts nothing without a name. Who may not write to it gets a copy. */
-        int was_replaced = errno == ENOENT && S_ISREG(info.st_mode) && info.st_nlink == 0 && (flags & MS_RDONLY);
-        if (!was_replaced || copy_content(source, target) != 0) die("cannot mount %s on %s", source, path);
+        int was_replaced = errno == ENOENT && S_ISREG(info.st_mode) && is_new && (flags & MS_RDONLY);
+        if (!was_replaced || copy_content(source, target, info.st_mode) != 0) die("cannot mount %s on %s", source, path);
         return;
     }
     add_flags(target, flags, 1);

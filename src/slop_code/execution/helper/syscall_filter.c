@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <unistd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,44 +30,58 @@
 #define FIRST_PROCESS 1
 #define MAX_INSTRUCTIONS 256
 
-enum test { ALWAYS, EQUALS, HAS_FLAG };
+#define MAX_CONDITIONS 2
+#define OLD_SETOPTIONS 21 /* x86_64 takes PTRACE_SETOPTIONS by this number, too */
 
-struct rule {
-    uint32_t call;
-    uint32_t error; /* errno with which the call fails */
+enum test { NONE, EQUALS, HAS_FLAG };
+
+struct condition {
     enum test test;
     unsigned argument; /* index; its lower 32 bits are tested: the kernel reads these arguments as an int or flags */
     uint32_t value;
 };
 
+#define ALWAYS {{NONE, 0, 0}}
+
+struct rule {
+    uint32_t call;
+    uint32_t error; /* errno with which the call fails, if it fulfils all conditions */
+    struct condition conditions[MAX_CONDITIONS];
+};
+
 static const struct rule rules[] = {
     /* The kernel itself carries out what is put into a ring, and no filter sees it. */
-    {SYS_io_uring_setup, ENOSYS, ALWAYS, 0, 0},
-    {SYS_io_uring_enter, ENOSYS, ALWAYS, 0, 0},
-    {SYS_io_uring_register, ENOSYS, ALWAYS, 0, 0},
+    {SYS_io_uring_setup, ENOSYS, ALWAYS},
+    {SYS_io_uring_enter, ENOSYS, ALWAYS},
+    {SYS_io_uring_register, ENOSYS, ALWAYS},
     /* Keyrings are in no namespace: boxes could leave each other messages there, or read the host's keys. */
-    {SYS_keyctl, ENOSYS, ALWAYS, 0, 0},
-    {SYS_add_key, ENOSYS, ALWAYS, 0, 0},
-    {SYS_request_key, ENOSYS, ALWAYS, 0, 0},
+    {SYS_keyctl, ENOSYS, ALWAYS},
+    {SYS_add_key, ENOSYS, ALWAYS},
+    {SYS_request_key, ENOSYS, ALWAYS},
     /* Whoever opens a file with a lease waits for its holder: other boxes share files of the host, such as Python's. */
-    {SYS_fcntl, EINVAL, EQUALS, 1, F_SETLEASE},
+    {SYS_fcntl, EINVAL, {{EQUALS, 1, F_SETLEASE}}},
     /* Sockets to the host of a virtual machine go around the network namespace. */
-    {SYS_socket, EAFNOSUPPORT, EQUALS, 0, AF_VSOCK},
+    {SYS_socket, EAFNOSUPPORT, {{EQUALS, 0, AF_VSOCK}}},
     /* In a user namespace of its own a process would have every capability again. A filter cannot look at the flags
      * of clone3, which are behind a pointer. When clone3 fails with ENOSYS, libraries use clone. */
-    {SYS_clone3, ENOSYS, ALWAYS, 0, 0},
-    {SYS_clone, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
-    {SYS_unshare, EPERM, HAS_FLAG, 0, CLONE_NEWUSER},
-    {SYS_unshare, EPERM, HAS_FLAG, 0, CLONE_NEWNS}, /* Linux refuses it without a capability, gVisor does not */
+    {SYS_clone3, ENOSYS, ALWAYS},
+    {SYS_clone, EPERM, {{HAS_FLAG, 0, CLONE_NEWUSER}}},
+    {SYS_unshare, EPERM, {{HAS_FLAG, 0, CLONE_NEWUSER}}},
+    {SYS_unshare, EPERM, {{HAS_FLAG, 0, CLONE_NEWNS}}}, /* Linux refuses it without a capability, gVisor does not */
     /* The first process of a box, which starts and counts the submission's processes, runs as the same user. The
      * submission must not slow it down, starve it or lower its limits. */
-    {SYS_prlimit64, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_sched_setaffinity, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_sched_setscheduler, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_sched_setparam, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_sched_setattr, EPERM, EQUALS, 0, FIRST_PROCESS},
-    {SYS_setpriority, EPERM, EQUALS, 0, PRIO_USER}, /* all processes of the user, the first process included */
-    {SYS_setpriority, EPERM, EQUALS, 1, FIRST_PROCESS},
+    {SYS_prlimit64, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},
+    {SYS_sched_setaffinity, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},
+    {SYS_sched_setscheduler, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},
+    {SYS_sched_setparam, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},
+    {SYS_sched_setattr, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},
+    {SYS_setpriority, EPERM, {{EQUALS, 0, PRIO_USER}}}, /* all processes of the user, the first process included */
+    {SYS_setpriority, EPERM, {{EQUALS, 1, FIRST_PROCESS}}},
+    /* A process that is traced with this option stops at its end, also when it is killed, until its tracer ends. Two
+     * that trace each other so would never end, and their box would keep its memory until the machine is started anew. */
+    {SYS_ptrace, EPERM, {{EQUALS, 0, PTRACE_SEIZE}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
+    {SYS_ptrace, EPERM, {{EQUALS, 0, PTRACE_SETOPTIONS}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
+    {SYS_ptrace, EPERM, {{EQUALS, 0, OLD_SETOPTIONS}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
 };
 
 struct program {
@@ -90,15 +105,15 @@ static void emit_refusal(struct program *program, uint32_t error) { emit(program
 static unsigned char distance(const struct program *program, unsigned short from) { return (unsigned char)(program->length - from - 1); }
 
 static void emit_rule(struct program *program, const struct rule *rule) {
-    unsigned short conditions[2], count = 0;
+    unsigned short jumps[1 + MAX_CONDITIONS], count = 0;
     emit_load(program, offsetof(struct seccomp_data, nr));
-    conditions[count++] = emit(program, BPF_JMP | BPF_JEQ | BPF_K, rule->call);
-    if (rule->test != ALWAYS) {
-        emit_load(program, offsetof(struct seccomp_data, args) + rule->argument * sizeof(uint64_t));
-        conditions[count++] = emit(program, BPF_JMP | (rule->test == EQUALS ? BPF_JEQ : BPF_JSET) | BPF_K, rule->value);
+    jumps[count++] = emit(program, BPF_JMP | BPF_JEQ | BPF_K, rule->call);
+    for (const struct condition *each = rule->conditions; each < rule->conditions + MAX_CONDITIONS && each->test != NONE; each++) {
+        emit_load(program, offsetof(struct seccomp_data, args) + each->argument * sizeof(uint64_t));
+        jumps[count++] = emit(program, BPF_JMP | (each->test == EQUALS ? BPF_JEQ : BPF_JSET) | BPF_K, each->value);
     }
     emit_refusal(program, rule->error);
-    for (unsigned i = 0; i < count; i++) program->code[conditions[i]].jf = distance(program, conditions[i]);
+    for (unsigned i = 0; i < count; i++) program->code[jumps[i]].jf = distance(program, jumps[i]);
 }
 
 static void build_filter(struct program *program) {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.reports.raw_test import shortened
+from slop_code._safe_text import shortened
 from slop_code.reporting.text import file_safe, truncate
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ def time_left(
 
 
 def expected_duration(known: float | None, elapsed: float, tests: CountedWork | None, now: float) -> float | None:
-    """Of a running job: by its tests that are done, the more the further they are, else as it was before."""
+    """Expected seconds of a running job: those of its tests that are done count by their share, the rest is `known`."""
     left = tests.left(now) if tests else None
     if tests is None or left is None:
         return known

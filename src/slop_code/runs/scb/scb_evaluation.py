@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from slop_code._safe_text import escape_control
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.grading import MESSAGE_LIMIT
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import collection_failure
 from slop_code.evaluation.report import CorrectnessResults, TestResult
-from slop_code.evaluation.reports.raw_test import RawTest, Status, escape_control
+from slop_code.evaluation.reports.raw_test import RawTest, Status
 from slop_code.evaluation.result_files.stored_record import MAX_DURATION
 from slop_code.runs.scb.scb_report import (
     EVALUATION_DIR,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import json_object, read_or_none
 from slop_code.errors import ResultError
-from slop_code.evaluation.result_files.foreign_files import last_kept
+from slop_code.evaluation.result_files.foreign_files import last_renamed
 from slop_code.runs.checkpoint_lines import CheckpointLine, read_lines
 from slop_code.runs.run_layout import LINES_FILE
 from slop_code.runs.scb.agent_facts import (
@@ -48,7 +48,7 @@ class ScbLine:
 def scb_lines_of(run: Path) -> list[ScbLine]:
     """Lines of the SlopCodeBench runner about a run, also where --replace has renamed their file."""
     path = run / LINES_FILE
-    return read_scb_lines(path) or read_scb_lines(last_kept(path)) or []
+    return read_scb_lines(path) or read_scb_lines(last_renamed(path)) or []
 
 
 def has_own_lines(run: Path) -> bool:

@@ -9,9 +9,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import escape_control
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.evaluation.evidence import running_test
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.evaluation.roster import shared_network
 from slop_code.execution.process import cpu_load
 from slop_code.execution.processors import available_cpus

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._io import digest_of
+from slop_code._safe_text import escape_control
 from slop_code.errors import UsageError
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

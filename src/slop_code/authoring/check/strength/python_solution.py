@@ -8,10 +8,10 @@ import shutil
 from typing import TYPE_CHECKING
 
 from slop_code._io import TooLargeError, read_bounded
+from slop_code._safe_text import escape_control
 from slop_code.authoring.check.strength.mutant import Mutant
 from slop_code.authoring.check.strength.python_edits import compiles, python_edits
 from slop_code.errors import InfrastructureError
-from slop_code.evaluation.reports.raw_test import escape_control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from slop_code._safe_text import escape_control
 from slop_code._suggestions import first_names
 from slop_code.authoring.check.control_programs import CONTROLS, CRASH, ControlProgram
 from slop_code.authoring.check.failure_text import first_line
@@ -20,7 +21,6 @@ from slop_code.authoring.check.strength.mutant_trials import deciding_tests, try
 from slop_code.authoring.check.strength.python_solution import mutants_of, python_files, unparsed_files
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
-from slop_code.evaluation.reports.raw_test import escape_control
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:

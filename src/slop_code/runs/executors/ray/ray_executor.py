@@ -38,7 +38,7 @@ class RayExecutor:
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
         """`cache` is not used: each node has its own."""
         del cache
-        self._ray, self._ours = connect(address or os.environ.get("RAY_ADDRESS"))
+        self._ray, self._owns_connection = connect(address or os.environ.get("RAY_ADDRESS"))
         try:
             self._versions = local_versions()
             check_nodes(self._ray, self._versions)
@@ -52,7 +52,7 @@ class RayExecutor:
         self._lock = threading.Lock()
         self._problems: dict[Path, ShippedTree] = {}
         self._submissions: dict[str, ShippedTree] = {}
-        self._users: Counter[str] = Counter()
+        self._reference_counts: Counter[str] = Counter()
         self._running: dict[Future[JobResult], Any] = {}
         self._stopped: WeakSet[Future[JobResult]] = WeakSet()
 
@@ -96,11 +96,11 @@ class RayExecutor:
         """The submission, in the object store while a job needs it."""
         with self._lock:
             if request.digest not in self._submissions:
-                self._submissions[request.digest] = self._shipped(request)
-            self._users[request.digest] += 1
+                self._submissions[request.digest] = self._ship(request)
+            self._reference_counts[request.digest] += 1
             return self._submissions[request.digest]
 
-    def _shipped(self, request: JobRequest) -> ShippedTree:
+    def _ship(self, request: JobRequest) -> ShippedTree:
         """The node compares the digest, unless the tree is beyond the limits."""
         tree = read_tree(request.submission)
         blocks = pack(request.submission) if tree.over_limit is None else ()
@@ -109,9 +109,9 @@ class RayExecutor:
 
     def _forget(self, digest: str) -> None:
         with self._lock:
-            self._users[digest] -= 1
-            if not self._users[digest]:
-                del self._users[digest], self._submissions[digest]
+            self._reference_counts[digest] -= 1
+            if not self._reference_counts[digest]:
+                del self._reference_counts[digest], self._submissions[digest]
 
     def _settle(self, future: Future[JobResult], request: JobRequest, ended: Future[JobResult]) -> None:
         """Give the future a result or an error, whatever happens here."""
@@ -140,7 +140,7 @@ class RayExecutor:
 
     def close(self) -> None:
         """A connection that the program made itself stays open."""
-        if self._ours:
+        if self._owns_connection:
             self._ray.shutdown()
 
 
