@@ -23,6 +23,9 @@ CGROUPS = Path("/sys/fs/cgroup")
 DELEGATED = CGROUPS / "delegated"
 """The group of the user where no systemd makes one."""
 
+LEAF = "slop-code.evaluators"
+"""The group to which slop-code moves the processes of a delegated one."""
+
 
 class CheckError(Exception):
     """The reason why a check failed."""
@@ -100,7 +103,8 @@ def scope() -> Account:
     if has_systemd():
         variables = f"XDG_RUNTIME_DIR=/run/user/{USER_ID}"
         return Account("scope", HOME, AS_USER, f"{variables} systemd-run --user --scope --quiet -p Delegate=yes ")
-    enter = f'echo $$ > {DELEGATED}/cgroup.procs; exec su - tester "$@"'
+    # The first evaluation gives the controllers to the groups below: from then on only the leaf takes processes.
+    enter = f'cd {DELEGATED}; [ -d {LEAF} ] && cd {LEAF}; echo $$ > cgroup.procs && exec su - tester "$@"'
     return Account("scope", HOME, ("sh", "-c", enter, "enter"))
 
 
