@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin, environment_reference, origin_in
@@ -49,3 +53,19 @@ def test_an_environment_is_found_from_everywhere(tmp_path, monkeypatch):
     assert environment_reference("local") == "local"
     assert environment_reference("mine.yaml") == str(tmp_path / "mine.yaml")
     assert environment_reference(None) is None
+
+
+@pytest.mark.e2e
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_folder_of_another_user_is_refused_before_anything_is_evaluated(tmp_path):
+    code = """
+import os, sys
+from pathlib import Path
+from slop_code.evaluation.result_files.origin import make_result_folder
+os.chdir(sys.argv[1])
+os.setuid(65534)
+make_result_folder(Path("."))
+"""
+    tmp_path.chmod(0o755)
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True)
+    assert "UsageError: .: results cannot be written there: Permission denied; give another folder" in done.stderr

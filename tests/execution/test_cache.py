@@ -3,6 +3,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import pwd
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import cache as module
-from slop_code.execution.cache import Cache, open_lock, remove_tree, try_lock
+from slop_code.execution.cache import Cache, open_lock, remove_tree, try_lock, user_caches
 
 BUILDER = """
 import os, sys
@@ -284,6 +285,17 @@ def test_the_default_folder_follows_the_variables(tmp_path, monkeypatch, variabl
         monkeypatch.setenv(name, value.format(tmp_path))
     assert Cache.default().root == tmp_path.resolve() / expected
     assert (tmp_path / expected).is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_root_does_not_use_the_home_of_another_user(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert user_caches() == tmp_path / ".cache"
+    os.chown(tmp_path, 12345, 12345)
+    assert user_caches() == Path(pwd.getpwuid(0).pw_dir) / ".cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert user_caches() == tmp_path
 
 
 def test_a_folder_that_cannot_be_made_is_an_infrastructure_failure(tmp_path, monkeypatch):

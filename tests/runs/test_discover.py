@@ -309,7 +309,8 @@ def test_an_empty_run_does_not_stop_the_others(world, monday):
     first, second = world.discover("monday", "empty")
     assert (len(first.submissions), first.issues) == (3, ())
     reason = f"{world.folder / 'empty'}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"
-    assert issues(second) == {"empty": reason}
+    assert issues(second).keys() == {"empty"}
+    assert issues(second)["empty"].startswith(reason)
     assert world.discover("empty")[0].issues == (), "alone, it is for the caller to refuse"
 
 

@@ -119,7 +119,9 @@ def test_nothing_to_evaluate_names_the_command(world, folder, path, words):
 @pytest.mark.parametrize("path", ["plain", "results", "results/words"])
 def test_a_folder_without_snapshots_is_not_sent_back_to_the_same_command(world, folder, path):
     [run] = world.discover(path)
-    assert nothing_in(run) == f"{folder / path}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot"
+    layout, one = "<problem>/<checkpoint>/snapshot", "`slop-code eval-snapshot DIR -p PROBLEM -c CHECKPOINT`"
+    reason = f"{folder / path}: nothing to evaluate; expected {layout}; one submission is evaluated with {one}"
+    assert nothing_in(run) == reason
 
 
 def test_a_kind_that_the_command_takes_has_no_advice(folder):

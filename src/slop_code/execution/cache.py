@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import pwd
 import shutil
 import sys
 import tempfile
@@ -47,8 +48,7 @@ class Cache:
     def default(cls) -> Cache:
         """$SCBENCH_CACHE_DIR, else slop-code in the user's cache folder."""
         given = os.environ.get(CACHE_VARIABLE)
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        return cls.at(Path(given).expanduser() if given else Path(base).expanduser() / "slop-code")
+        return cls.at(Path(given).expanduser() if given else user_caches() / "slop-code")
 
     @classmethod
     def at(cls, root: Path) -> Cache:
@@ -145,6 +145,19 @@ class Cache:
                 yield folder
             finally:
                 _remove_session(folder)
+
+
+def user_caches() -> Path:
+    """The user's cache folder; as root never that of another user, whose home `sudo -E` leaves in HOME.
+
+    There the user could not write what root has made, and the boxes of root could not read what the user has made.
+    """
+    if named := os.environ.get("XDG_CACHE_HOME"):
+        return Path(named).expanduser()
+    home = Path.home()
+    if os.geteuid() == 0 and home.is_dir() and home.stat().st_uid != 0:
+        home = Path(pwd.getpwuid(0).pw_dir)
+    return home / ".cache"
 
 
 def _build(target: Path, build: Callable[[Path], None]) -> None:

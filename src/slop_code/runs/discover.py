@@ -185,7 +185,8 @@ def nothing_in(run: DiscoveredRun) -> str:
     assert folder is not None
     layout = f"<problem>/<checkpoint>/{run.snapshot_dir}"
     advice = folder_advice(folder, run.snapshot_dir, taken=FolderKind.RUN)
-    return f"{folder}: nothing to evaluate; expected {layout}{advice}"
+    step = "; one submission is evaluated with `slop-code eval-snapshot DIR -p PROBLEM -c CHECKPOINT`"
+    return f"{folder}: nothing to evaluate; expected {layout}{advice or step}"
 
 
 def check_snapshot_dir(name: str) -> None:

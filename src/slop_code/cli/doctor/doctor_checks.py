@@ -18,6 +18,7 @@ from slop_code.execution.bubblewrap.bwrap_binary import (
     working_bwrap,
 )
 from slop_code.execution.bubblewrap.cgroups import available as control_groups_available
+from slop_code.execution.bubblewrap.delegation import can_delegate
 from slop_code.execution.bubblewrap.namespace_causes import OTHERWISE, known_cause
 from slop_code.execution.cache import Cache
 from slop_code.execution.docker.engine_info import read_info
@@ -72,10 +73,14 @@ def checks(engine: Engine) -> Iterator[Check]:
         True,
         "control groups"
         if control_groups_available()
-        else f"resource limits and a watch (hard limits on the memory of a whole submission need {IN_SCOPE} or root)",
+        else f"resource limits and a watch (hard limits on the memory of a whole submission need {_for_hard_limits()})",
     )
     yield from _engine(engine)
     yield _located("cache", _cache_folder, "not writable", ALL_TYPES)
+
+
+def _for_hard_limits() -> str:
+    return f"{IN_SCOPE} or root" if can_delegate() else "root"
 
 
 def _engine(engine: Engine) -> Iterator[Check]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ class Origin(Stored):
 def make_result_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise UsageError(f"{folder}: results cannot be written there: {error.strerror}; give another folder") from error
 

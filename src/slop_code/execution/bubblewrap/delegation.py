@@ -22,6 +22,11 @@ QUESTION_S = 20
 MAX_MOVES = 100
 
 
+def can_delegate() -> bool:
+    """True where a systemd manages groups of version 2."""
+    return Path("/run/systemd/system").is_dir() and Path("/sys/fs/cgroup/cgroup.controllers").exists()
+
+
 def own_delegated_group(root: Path) -> Path | None:
     """The delegated group that this process is in, which may be a new scope of the user's systemd."""
     group = delegated_group(root, Path(OWN_GROUP).read_text())
