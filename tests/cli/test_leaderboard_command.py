@@ -28,7 +28,7 @@ def names(text):
         (["--pass-policy", "core == 0", "--sort", "passed core == 0"], ["basalt", "aurora"]),
     ],
 )
-def test_order(options, expected, runs, slop_code):
+def test_rows_are_sorted_by_policy_or_column(options, expected, runs, slop_code):
     status, printed, _ = slop_code("leaderboard", runs, "--format", "json", *options)
     assert (status, names(printed)) == (0, expected)
 

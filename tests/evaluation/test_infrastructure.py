@@ -13,7 +13,7 @@ SKIPPED = RawTest("test_a.py::skipped", "skipped", 1.0)
 XPASSED = RawTest("test_a.py::xpassed", "failed", 1.0, xpassed=True)
 
 
-def verdict(exit_code, *tests, expected=None, **more):
+def failure_reason(exit_code, *tests, expected=None, **more):
     names = [test.nodeid for test in tests] if expected is None else expected
     return infrastructure_failure(evidence_of(*tests, roster=roster_of(*names), exit_code=exit_code, **more))
 
@@ -32,7 +32,7 @@ def verdict(exit_code, *tests, expected=None, **more):
     ],
 )
 def test_success_is_a_complete_report(exit_code, tests, source):
-    assert verdict(exit_code, *tests, source=source, reported_exit=exit_code) is None
+    assert failure_reason(exit_code, *tests, source=source, reported_exit=exit_code) is None
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ def test_success_is_a_complete_report(exit_code, tests, source):
         (-100, "none of its exit codes"),
     ],
 )
-def test_every_other_exit_code(exit_code, words):
-    assert words in verdict(exit_code, GOOD)
+def test_other_exit_codes_are_infrastructure_failures(exit_code, words):
+    assert words in failure_reason(exit_code, GOOD)
 
 
 @pytest.mark.parametrize("exit_code", [0, 1, 2])
 def test_collection_errors_are_named(exit_code):
     error = "test_a.py: ImportError while importing test module\nTraceback:\nE   No module named 'x'\x1b"
-    said = verdict(exit_code, GOOD, collection_errors=(error,) * 5)
-    assert said.startswith("collection failed: test_a.py: ImportError while importing test module No module")
-    assert said.endswith("and 2 more")
-    assert "\x1b" not in said
+    reason = failure_reason(exit_code, GOOD, collection_errors=(error,) * 5)
+    assert reason.startswith("collection failed: test_a.py: ImportError while importing test module No module")
+    assert reason.endswith("and 2 more")
+    assert "\x1b" not in reason
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_collection_errors_are_named(exit_code):
         (137, [GOOD], {"running": BAD.nodeid}, "signal 9 (SIGKILL), while running test_a.py::bad"),
     ],
 )
-def test_what_is_no_success(exit_code, tests, more, words):
-    assert words in verdict(exit_code, *tests, **more)
+def test_an_incomplete_or_contradictory_report_is_a_failure(exit_code, tests, more, words):
+    assert words in failure_reason(exit_code, *tests, **more)
 
 
 def test_deselected_tests_are_not_expected():
     expected = [GOOD.nodeid, "test_a.py::left"]
-    assert verdict(0, GOOD, expected=expected, deselected=frozenset({"test_a.py::left"})) is None
-    assert verdict(0, expected=["x"], deselected=frozenset({"x"})) == "no tests were expected"
+    assert failure_reason(0, GOOD, expected=expected, deselected=frozenset({"test_a.py::left"})) is None
+    assert failure_reason(0, expected=["x"], deselected=frozenset({"x"})) == "no tests were expected"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ E   ModuleNotFoundError: No module named 'nope'
         (5, [], "no tests"),
     ],
 )
-def test_a_run_that_only_collects(exit_code, errors, words):
+def test_failures_of_collection_name_location_and_error(exit_code, errors, words):
     reason = collection_failure(exit_code, errors)
     assert (reason is None) is (words is None)
     assert (words or "") in (reason or "")
@@ -150,7 +150,7 @@ def test_a_run_that_only_collects(exit_code, errors, words):
 
 def test_without_our_plugin_there_is_no_verdict():
     """Whatever the other reports say: the import guard and the bounds are its work."""
-    assert "did not run to its end" in verdict(0, GOOD, finished=None)
+    assert "did not run to its end" in failure_reason(0, GOOD, finished=None)
 
 
 @pytest.mark.parametrize("fact", ["is missing", "is malformed: exit_code: Field required", "is of pair 2"])

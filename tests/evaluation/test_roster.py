@@ -9,7 +9,7 @@ from tests.evidence_records import roster_of
 from tests.factories import problem
 
 
-def groups_of(assigned):
+def pairs_of(assigned):
     return [[entry.nodeid for entry in assigned.of_pair(pair).entries] for pair in range(1, assigned.pairs + 1)]
 
 
@@ -49,7 +49,7 @@ def test_tests_of_one_unit_stay_together(nodeid, by, unit):
 )
 def test_pairs_are_even_whole_and_in_order(tests, by, most, groups):
     assigned = rosters.assign_pairs(roster_of(*tests), by, most)
-    assert groups_of(assigned) == groups
+    assert pairs_of(assigned) == groups
     assert [entry.nodeid for entry in assigned.entries] == tests
 
 
@@ -72,12 +72,12 @@ def test_pairs_are_even_whole_and_in_order(tests, by, most, groups):
 )
 def test_pairs_are_balanced_by_earlier_durations(seconds, by, groups):
     assigned = rosters.assign_pairs(roster_of("a::1", "a::2", "a::3", "a::4", "b::1"), by, 2, seconds)
-    assert groups_of(assigned) == groups
+    assert pairs_of(assigned) == groups
 
 
 def test_only_the_tests_that_are_asked_for_have_a_pair():
     assigned = rosters.assign_only(roster_of("a::1", "a::2", "b::1"), {"a::2"})
-    assert groups_of(assigned) == [["a::2"]]
+    assert pairs_of(assigned) == [["a::2"]]
     assert [entry.pair for entry in assigned.entries] == [None, 1, None]
 
 
@@ -119,7 +119,7 @@ def docker(network=None, **keys):
         (environment(network="full"), "network: full"),
         (docker(), None),
         (docker("host"), None),
-        (docker(network="own", **{}), None),
+        (docker(network="own"), None),
         (environment(type="docker", docker={"image": "x"}, network="full"), None),
         (environment(type="docker", docker={"image": "x", "network": "mine"}, network="full"), None),
         (environment(type="docker", docker={"image": "x", "network": "host"}, network="full"), "network: full"),

@@ -31,7 +31,7 @@ def address() -> Path | None:
 
 
 def private_folder() -> Path | None:
-    """Of a daemon that was started for this command alone: only such a one may be killed."""
+    """Of a daemon that was started for this command alone: only such a one may be kill_daemon."""
     found = address()
     return found.parent if found and found.parent.name.startswith("slop-code-docker-") else None
 
@@ -45,7 +45,7 @@ def connect(baseline: Baseline) -> None:
     baseline.further["DOCKER_HOST"] = f"{SCHEME}{link}"
 
 
-def hidden(campaign: CampaignFolder, fault: Fault) -> Ending:
+def hide_daemon(campaign: CampaignFolder, fault: Fault) -> Ending:
     link = campaign.baseline.folder / "sock"
     evaluator = campaign.start(whole=fault.whole)
     until(campaign, fault, evaluator)
@@ -56,7 +56,7 @@ def hidden(campaign: CampaignFolder, fault: Fault) -> Ending:
         connect(campaign.baseline)
 
 
-def killed(campaign: CampaignFolder, fault: Fault) -> Ending:
+def kill_daemon(campaign: CampaignFolder, fault: Fault) -> Ending:
     folder = private_folder()
     assert folder is not None
     evaluator = campaign.start(whole=fault.whole)
@@ -65,11 +65,11 @@ def killed(campaign: CampaignFolder, fault: Fault) -> Ending:
     try:
         return ending(campaign, fault, evaluator, NO_VERDICT)
     finally:
-        bring_back(folder)
+        restart_daemon(folder)
 
 
-def bring_back(folder: Path) -> None:
-    """As whoever looks after a machine would: what is left of it ends first, and it is tried more than once."""
+def restart_daemon(folder: Path) -> None:
+    """As an operator would: its leftovers are ended first, and it is started more than once if need be."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     import private_daemon
 

@@ -38,8 +38,8 @@ PERFORM: Mapping[str, Callable[[CampaignFolder, Fault], Ending]] = {
     "problem-gone": sources.removed,
     "snapshot-changed": sources.changed_snapshot,
     "problem-changed": sources.changed_problem,
-    "daemon-hidden": daemon.hidden,
-    "daemon-killed": daemon.killed,
+    "daemon-hidden": daemon.hide_daemon,
+    "daemon-killed": daemon.kill_daemon,
 }
 OUTCOMES = {0: "finished", 1: "finished", 2: "refused", 3: "no verdict"}
 TAIL = 1500

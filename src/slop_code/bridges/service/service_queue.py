@@ -221,7 +221,7 @@ class ServiceQueue:
             self._result_cache.trim()
 
     def _outcome(self, evaluation: QueuedEvaluation, finished: SubmissionOutcome) -> EvaluationOutcome:
-        """A request that was accepted is right, but for filters that only pytest understands."""
+        """Rejected are only filters that select nothing, which only pytest can say."""
         facts, output, job = finished.facts, finished.submission.output, evaluation.job
         if output is None or not os.path.exists(output / RESULT_FILE):
             if not evaluation.requests or self._control.stopped:
@@ -238,7 +238,7 @@ class ServiceQueue:
         return EvaluationOutcome.of(results, "cached" if finished.source == "cached" else "evaluated")
 
     def _settle(self, evaluation: QueuedEvaluation, outcome: EvaluationOutcome) -> None:
-        """Does nothing for one that has its outcome: the scheduler may fail while a result is read."""
+        """Does nothing if the evaluation has an outcome: the scheduler may fail while a result is read."""
         with self._lock:
             if self._pending.pop(evaluation.job.targets[0].key, None) is None:
                 return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from slop_code.authoring.check.workbench import Effort
     from slop_code.cli.shared_options import Commands
 
-STEPS = "layout, reference, controls, stability, strength, secrecy, limits"
+STEP_NAMES = "layout, reference, controls, stability, strength, secrecy, limits"
 SEVERITIES = ("note", "warning", "error")
 STATUS = (
     "Exit status: 0 no finding is as severe as --fail-on, 1 a finding is, or the problem blocks a step, 2 wrong use, "
@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
     )
     option = parser.add_argument
     add_problem_paths(parser)
-    option("--step", action="append", default=[], metavar="NAME", help=f"run only this step: {STEPS}; repeatable")
+    option("--step", action="append", default=[], metavar="NAME", help=f"run only this step: {STEP_NAMES}; repeatable")
     option("--skip", action="append", default=[], metavar="NAME", help="leave out this step; repeatable")
     option("-c", "--checkpoint", action="append", default=[], help="number or name of a checkpoint; repeatable")
     add_environment(parser)

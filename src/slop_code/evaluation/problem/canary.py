@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 4 << 20
 """The rest of a larger file is not searched."""
 
 MAX_BYTES = 256 << 20
-"""Of all files together."""
+"""Bytes of all files together that are searched."""
 
 
 def canary_of(problem: ProblemConfig) -> bytes | None:

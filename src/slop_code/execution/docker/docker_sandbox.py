@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.execution.sandbox import SetupBox, ToolBuilder
 
-ROOT = ("", "0", "root", "0:0", "root:root")
+ROOT_USERS = ("", "0", "root", "0:0", "root:root")
 DEFAULT_USER = "1000:1000"
 MAX_WARNING = 1000
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -275,7 +275,7 @@ class DockerSandbox:
 
     def _own_user(self) -> str:
         own = str(self.engine_state.image["Config"].get("User") or "")
-        return "" if own in ROOT else own
+        return "" if own in ROOT_USERS else own
 
     def source(self, submission: Path) -> tuple[Mount | None, TreeSummary]:
         """The mount of the submission; None when it is sent instead, as for files that only root can read."""

@@ -1,6 +1,8 @@
-/* box OPTION... -- COMMAND...: a box inside a box that bwrap has made. The options are those of bwrap that are used here.
+/* box OPTION... -- COMMAND...: a box inside a box that bwrap has made. The options are those of bwrap that are used
+ * here.
  *
- * `init` starts the judge's box and the subject's with these options; a template's child starts the outer box with them. */
+ * `init` starts the judge's box and the subject's with these options; a template's child starts the outer box with
+ * them. */
 #include "privileged.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* Steps of `box` that make the root of a new box: bwrap's options of the same names, in their order.
  *
- * The root is built at NEW_ROOT in a mount namespace of the box's own, while the folders of the surrounding box are still
- * in place. bwrap itself reads the whole table of mounts for each mount, which takes far longer than to make it. */
+ * The root is built at NEW_ROOT in a mount namespace of the box's own, while the folders of the surrounding box are
+ * still in place. bwrap itself reads the whole table of mounts for each mount, which takes far longer than to make
+ * it. */
 #include "privileged.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ static char *joined(const char *first, const char *second) {
     return path;
 }
 
-/* Makes folders of the new root. A link in it would lead out of it, to the folder of that name of the surrounding box. */
+/* Makes folders of the new root. A link in it would lead out of it, to the folder of that name of the surrounding
+ * box. */
 static void make_path(char *path) {
     struct stat info;
     for (char *end = path + strlen(NEW_ROOT); *end;) {
@@ -125,7 +127,8 @@ static void add_flags(const char *target, unsigned long flags, int below) {
     if (below) remount_below(target, flags);
 }
 
-/* Fills the new, empty file; returns 0 when all is there. `--remount-ro /` protects it like the rest of the new root. */
+/* Fills the new, empty file; returns 0 when all is there. `--remount-ro /` protects it like the rest of the new
+ * root. */
 static int copy_content(const char *source, const char *target, mode_t mode) {
     int from = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK), result = -1;
     unlink(target); /* it is read-only */

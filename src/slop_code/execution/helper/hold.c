@@ -1,5 +1,6 @@
-/* hold FD: stands for a judge that is forked elsewhere. It sends descriptors of the namespaces of its box to whoever has
- * the other end of FD, so that the forked judge can enter them, and exits with the status that it receives there. */
+/* hold FD: stands for a judge that is forked elsewhere. It sends descriptors of the namespaces of its box to whoever
+ * has the other end of FD, so that the forked judge can enter them, and exits with the status that it receives
+ * there. */
 #include "helper.h"
 
 #include <fcntl.h>

@@ -1,11 +1,12 @@
 /* open-paths [--as ID] [--cover FOLDER]... [--map] PATH... -- COMMAND
  *
  * Runs a command of the host's root in a mount namespace in which the paths can be reached without root's privileges:
- * each FOLDER, which is closed, is covered by an empty one that is open, and has only those of the paths that are in it.
- * The rest of the machine does not see these mounts.
+ * each FOLDER, which is closed, is covered by an empty one that is open, and has only those of the paths that are in
+ * it. The rest of the machine does not see these mounts.
  *
- * With `--as`, the command runs in a user namespace whose root is the user ID of the host, who is nobody else. Each PATH
- * after `--map` is mounted so that files of the host's root are this user's there; what this user makes is root's. */
+ * With `--as`, the command runs in a user namespace whose root is the user ID of the host, who is nobody else. Each
+ * PATH after `--map` is mounted so that files of the host's root are this user's there; what this user makes is
+ * root's. */
 #include "privileged.h"
 
 #include <fcntl.h>

@@ -21,7 +21,8 @@
 static uint32_t last_id;
 static int to_spawner = -1, of_subject = -1;
 
-/* Launchers are in this PID namespace. Any other client is the submission, where its runtime lets it reach the socket. */
+/* Launchers are in this PID namespace. Any other client is the submission, where its runtime lets it reach the
+ * socket. */
 static int is_launcher(int fd) {
     struct ucred client = {0};
     socklen_t size = sizeof client;

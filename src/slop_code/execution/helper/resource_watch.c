@@ -145,8 +145,8 @@ static amount cpu_of(const char *pid) {
     return (user + system + child_user + child_system) * (1000000000ull / (amount)sysconf(_SC_CLK_TCK));
 }
 
-/* Adds the time that a task has run, and has waited for a processor, since it was last seen. 0: it is gone, or the kernel does not
- * measure this: then there is no such file, or it says that the task has never run. */
+/* Adds the time that a task has run, and has waited for a processor, since it was last seen. 0: it is gone, or the
+ * kernel does not measure this: then there is no such file, or it says that the task has never run. */
 static int add_times(const char *path, int number) {
     char text[128];
     amount ran, wait;

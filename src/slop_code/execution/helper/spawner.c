@@ -4,12 +4,12 @@
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
  * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
  * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
- * FOLDER is writable for the submission and of limited size.
- * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
- * process 1. Other kernels do not know this rule, so with --relay the spawner is root and calls are another user's; they
- * come through the relay (relay.c), which connects to PORT of the loopback network. It starts what launchers ask for, passes signals on, kills a call's process group when its launcher is
- * gone, and kills everything in the box over the memory limit or the process limit. It answers the judge's plugin, which
- * asks what the box used. */
+ * FOLDER is writable for the submission and of limited size. The spawner is process 1 of the subject's box, without
+ * privileges: the kernel lets no process of a box kill its process 1. Other kernels do not know this rule, so with
+ * --relay the spawner is root and calls are another user's; they come through the relay (relay.c), which connects to
+ * PORT of the loopback network. It starts what launchers ask for, passes signals on, kills a call's process group when
+ * its launcher is gone, and kills everything in the box over the memory limit or the process limit. It answers the
+ * judge's plugin, which asks what the box used. */
 #include "helper.h"
 
 #include <errno.h>
@@ -167,7 +167,7 @@ static int is_of_this_box(int fd) {
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.pid != 0;
 }
 
-static void enforce_limits(int at_once);
+static void kill_over_limits(int at_once);
 
 /* Kills and reaps until nothing is left in the box, as dying processes would count against the next call. One signal is
  * not enough: gVisor does not send it to a process that is being started at that moment. */
@@ -191,7 +191,7 @@ static int handle_packet(int fd) {
     /* A connection that is closed with a packet unread loses its answer. */
     if (recv(fd, &notice, sizeof notice, 0) < 0) return 1;
     /* Processes over a limit that a call left behind are those of the test that ends now. */
-    if (asks) enforce_limits(1), answer_usage(fd);
+    if (asks) kill_over_limits(1), answer_usage(fd);
     else if (ends) end_all_processes(NO_LIMIT);
     else record_struck(notice.struck.limit, notice.struck.call, notice.struck.size);
     return 1;
@@ -266,7 +266,7 @@ static void collect_children(void) {
 
 /* Kills everything in the box over the memory limit or the process limit, as nobody can tell which of its processes is
  * to blame. The interval is taken from the clock, not from idle time, since a fork bomb keeps the loop busy. */
-static void enforce_limits(int at_once) {
+static void kill_over_limits(int at_once) {
     static struct timespec last;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -339,6 +339,6 @@ int serve_main(int argc, char **argv) {
             collect_children();
         }
         if (ready > 0 && watched[0].revents) accept_call(listener);
-        enforce_limits(0);
+        kill_over_limits(0);
     }
 }

@@ -78,7 +78,8 @@ static const struct rule rules[] = {
     {SYS_setpriority, EPERM, {{EQUALS, 0, PRIO_USER}}}, /* all processes of the user, the first process included */
     {SYS_setpriority, EPERM, {{EQUALS, 1, FIRST_PROCESS}}},
     /* A process that is traced with this option stops at its end, also when it is killed, until its tracer ends. Two
-     * that trace each other so would never end, and their box would keep its memory until the machine is started anew. */
+     * that trace each other so would never end, and their box would keep its memory until the machine is started
+     * anew. */
     {SYS_ptrace, EPERM, {{EQUALS, 0, PTRACE_SEIZE}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
     {SYS_ptrace, EPERM, {{EQUALS, 0, PTRACE_SETOPTIONS}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
     {SYS_ptrace, EPERM, {{EQUALS, 0, OLD_SETOPTIONS}, {HAS_FLAG, 3, PTRACE_O_TRACEEXIT}}},
@@ -131,8 +132,8 @@ static void build_filter(struct program *program) {
     emit(program, BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 }
 
-/* show-filter: prints the filter as the kernel gets it, in hexadecimal digits. A forked judge sets it for itself. A test
- * runs it, instruction by instruction. */
+/* show-filter: prints the filter as the kernel gets it, in hexadecimal digits. A forked judge sets it for itself. A
+ * test runs it, instruction by instruction. */
 int show_filter_main(int argc, char **argv) {
     static struct program program;
     (void)argc, (void)argv;

@@ -1,8 +1,8 @@
 /* Tar reader: unpacks the archive that brings a submission and tests into a container.
  *
  * The reader takes what the evaluator writes, and refuses everything else. It runs as root of the container, and a
- * submission chose names and contents: hard links, devices, sparse files, names that lead out of their tree and anything
- * twice have no use here and could only be attacks. */
+ * submission chose names and contents: hard links, devices, sparse files, names that lead out of their tree and
+ * anything twice have no use here and could only be attacks. */
 #include "privileged.h"
 #include "tar.h"
 

@@ -133,8 +133,9 @@ int disk_was_filled(void) {
 /* Answers, and begins anew. */
 void answer_usage(int fd) {
     struct totals living = measure(), total = {.cpu_ns = reaped.cpu_ns + living.cpu_ns, .written = reaped.written + living.written};
-    /* A child of a process that ignores SIGCHLD is in nobody's total once it is gone, but the watch has seen it run. Its
-     * waiting was seen as well: without its running, a submission that starves itself would look starved by others. */
+    /* A child of a process that ignores SIGCHLD is in nobody's total once it is gone, but the watch has seen it run.
+     * Its waiting was seen as well: without its running, a submission that starves itself would look starved by
+     * others. */
     current.cpu_ns = max(total.cpu_ns > answered.cpu_ns ? total.cpu_ns - answered.cpu_ns : 0, take_seen_cpu());
     current.written = total.written > answered.written ? total.written - answered.written : 0;
     current.wait_ns = take_wait();

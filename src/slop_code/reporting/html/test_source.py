@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
 
 MAX_FILE_BYTES = 1 << 20
-"""Of a test file; a larger one is not parsed."""
+"""A larger test file is not parsed."""
 
 MAX_LINES = 120
-"""Of the source of a test."""
+"""Lines of a test's source that are shown."""
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
