@@ -230,5 +230,5 @@ def test_control_sequences_stay_here(check, problem):
 
 
 def test_options_say_what_there_is():
-    assert [*command.STEPS.split(", ")] == [*STEPS]
+    assert [*command.STEP_NAMES.split(", ")] == [*STEPS]
     assert [*command.SEVERITIES] == [str(severity) for severity in Severity]
