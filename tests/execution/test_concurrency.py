@@ -87,12 +87,15 @@ def waits():
     return wait
 
 
-def test_an_error_cancels_the_others(waits):
+@pytest.mark.parametrize("position", [0, 1])
+def test_an_error_cancels_the_others(waits, position):
     def breaks():
         raise ZeroDivisionError
 
+    actions = [waits]
+    actions.insert(position, breaks)
     with pytest.raises(ZeroDivisionError):
-        run_cancellable([breaks, waits])
+        run_cancellable(actions)
     assert waits.ended == ["stopped"]
 
 

@@ -43,6 +43,7 @@ def test_changed_tests_are_listed(old, new, statuses, added, removed):
         ({"digests": {"config": "x"}}, "config"),
         ({"digests": {"environment": "x"}}, "environment"),
         ({"digests": {"image": "x"}}, "image"),
+        ({"digests": {"python": "3.13.0"}}, "python"),
         ({"made": {"evaluation_version": "2"}}, "evaluation_version"),
         ({"made": {"python": "3.13"}}, "python"),
         ({"made": {"platform": "mac"}}, "platform"),

@@ -39,6 +39,7 @@ JUDGE_INPUT_LABELS = {
     "environment": "the environment",
     "image": "the container image",
     "evaluation_version": "slop-code's rules or locked tools (evaluation_version)",
+    "submission_python": "the Python of the submission",
     "python": "the Python of the tests",
     "test_dependencies": "versions of test dependencies",
 }

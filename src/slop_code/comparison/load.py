@@ -42,6 +42,7 @@ class JudgeInputs(NamedTuple):
     environment: str = ""
     image: str | None = None
     evaluation_version: str = ""
+    submission_python: str | None = None
     python: str = ""
     test_dependencies: str = ""
 
@@ -181,5 +182,13 @@ def _run_checkpoint(entry: StoredCheckpoint, policy: Policy) -> RunCheckpoint:
 def _judge(results: CorrectnessResults) -> JudgeInputs:
     provenance = results.provenance
     digests = provenance.digests
-    tools = provenance.evaluation_version, provenance.python, digest_of(provenance.test_dependencies)
-    return JudgeInputs(digests.tests, digests.config, digests.environment, digests.image, *tools)
+    return JudgeInputs(
+        digests.tests,
+        digests.config,
+        digests.environment,
+        digests.image,
+        provenance.evaluation_version,
+        digests.python,
+        provenance.python,
+        digest_of(provenance.test_dependencies),
+    )

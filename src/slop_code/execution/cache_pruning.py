@@ -21,8 +21,8 @@ LAST = "last"
 
 RESULTS = "results"
 KINDS = (
-    "arrivals", DURATIONS, LAST, "layers", PLACES, "probes", "pythons", "quality", RESULTS, "subjects", "support",
-    "tests", "tools", "users", "uv",
+    "arrivals", DURATIONS, LAST, "layers", PLACES, "probes", "pythons", "quality", RESULTS, "runtimes", "subjects",
+    "support", "tests", "tools", "users", "uv",
 )  # fmt: skip
 """Folders of the cache. They are listed because the cache folder may contain other things."""
 

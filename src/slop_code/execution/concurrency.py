@@ -48,10 +48,16 @@ def run_concurrently(*actions: Callable[[], Any]) -> list[Any]:
 def run_cancellable(actions: Sequence[Callable[[], Value]]) -> list[Value]:
     """Runs the actions in threads; returns their values in order. An error or a cancellation cancels all actions."""
     token, ends = CancelToken(), [CancelToken() for _ in actions]
+    errors: list[BaseException] = []
+    """In the order of time: later ones are of actions that the first error has cancelled."""
 
     def work(action: Callable[[], Value], end: CancelToken) -> Value:
         try:
             return action()
+        except BaseException as error:
+            errors.append(error)
+            token.cancel()
+            raise
         finally:
             end.cancel()
 
@@ -60,12 +66,12 @@ def run_cancellable(actions: Sequence[Callable[[], Value]]) -> list[Value]:
         with cancel_scope(token):
             for action, end in zip(actions, ends, strict=True):
                 values.append(start_thread(work, action, end))
-        results = []
-        for end, value in zip(ends, values, strict=True):
+        for end in ends:
             while not end.is_cancelled():
                 wait_for(end.fileno(), float("inf"))
-            results.append(value())
-        return results
+        for error in errors:
+            raise error
+        return [value() for value in values]
     except BaseException:
         token.cancel()
         for value in values:

@@ -16,6 +16,7 @@ MEANINGS = {
     "config": "the problem's config.yaml has changed in what can change a verdict",
     "environment": "another environment, or its file has changed; -e names one",
     "image": "the container image is another one",
+    "python": "the submission ran on another version of Python",
 }
 SLOWEST = 5
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,16}\b")

@@ -11,7 +11,7 @@ from slop_code.evaluation.command import LOCK, judge_sources
 if TYPE_CHECKING:
     from slop_code.evaluation.report import Digests
 
-EVALUATION = 3
+EVALUATION = 4
 """Incremented with every change of slop-code that can change a verdict."""
 
 

@@ -36,18 +36,37 @@ static int read_file(const char *path, char *text, size_t size) {
     return got > 0;
 }
 
-/* Memory files that a process holds open: what is written to them is in no process's memory map. */
-static amount memory_files_of(const char *pid) {
+/* Memory files among the open files in a folder of descriptors. 0: no file is open, or the folder cannot be read. */
+static int add_memory_files(const char *descriptors, amount *total) {
     char path[600], target[64];
-    amount total = 0;
-    snprintf(path, sizeof path, "/proc/%s/fd", pid);
-    DIR *folder = opendir(path);
+    int count = 0;
+    DIR *folder = opendir(descriptors);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         struct stat information;
-        snprintf(path, sizeof path, "/proc/%s/fd/%s", pid, entry->d_name);
+        if (entry->d_name[0] == '.') continue;
+        count++;
+        snprintf(path, sizeof path, "%s/%s", descriptors, entry->d_name);
         ssize_t length = readlink(path, target, sizeof target);
         if (length > 7 && strncmp(target, "/memfd:", 7) == 0 && stat(path, &information) == 0)
-            total += (amount)information.st_blocks * 512;
+            *total += (amount)information.st_blocks * 512;
+    }
+    if (folder) closedir(folder);
+    return count;
+}
+
+/* Memory files that a process holds open: what is written to them is in no process's memory map. The first thread of
+ * the process may have ended: it has no open files then, the other threads have. */
+static amount memory_files_of(const char *pid, amount threads) {
+    char path[300];
+    amount total = 0;
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    if (add_memory_files(path, &total) || threads < 2) return total;
+    snprintf(path, sizeof path, "/proc/%s/task", pid);
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "/proc/%s/task/%.20s/fd", pid, entry->d_name);
+        if (add_memory_files(path, &total)) break;
     }
     if (folder) closedir(folder);
     return total;
@@ -121,7 +140,7 @@ static amount written_memory_of(const char *pid) {
 static amount divided_memory_of(const char *pid) {
     char path[300], text[4096];
     struct memory undivided = memory_of(pid);
-    amount total = undivided.page_tables, number;
+    amount total = undivided.page_tables + memory_files_of(pid, undivided.threads), number;
     snprintf(path, sizeof path, "/proc/%s/smaps_rollup", pid);
     if (!read_file(path, text, sizeof text) || !strstr(text, "Pss_Anon:"))
         return total + (is_undivided ? written_memory_of(pid) : undivided.own);
@@ -219,7 +238,7 @@ uint64_t divided_memory(void) {
     DIR *folder = opendir("/proc");
     for (struct dirent *entry; folder && (entry = readdir(folder));)
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && strcmp(entry->d_name, "1") != 0)
-            total += divided_memory_of(entry->d_name) + memory_files_of(entry->d_name);
+            total += divided_memory_of(entry->d_name);
     if (folder) closedir(folder);
     return total;
 }
@@ -231,7 +250,7 @@ struct totals measure_living(void) {
         const char *pid = entry->d_name;
         if (pid[0] < '1' || pid[0] > '9' || strcmp(pid, "1") == 0) continue;
         struct memory seen = memory_of(pid);
-        amount memory = seen.own + seen.page_tables + memory_files_of(pid), written = written_by(pid);
+        amount memory = seen.own + seen.page_tables + memory_files_of(pid, seen.threads), written = written_by(pid);
         int number = atoi(pid);
         totals.processes += seen.threads;
         totals.memory += memory;

@@ -219,7 +219,9 @@ static void accept_call(int listener) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, account) != 0) account[0] = account[1] = -1;
     pid_t pid = fork();
     if (pid == 0) become_command(&request, fds, account[1]);
-    if (account[0] >= 0) close(account[1]), keep_account(pid, account[0]);
+    if (account[1] >= 0) close(account[1]);
+    if (pid > 0 && account[0] >= 0) keep_account(pid, account[0]);
+    else if (account[0] >= 0) close(account[0]); /* nobody is reaped whose account it would be */
     calls[call_count++] = (struct call){.fd = fd, .pid = pid};
     read_text(&calls[call_count - 1], fds[3], request.argc);
     for (int i = 0; i < REQUEST_FDS; i++) close(fds[i]);
