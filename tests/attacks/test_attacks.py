@@ -109,7 +109,7 @@ def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
     assert judges["honest"] == FORKED
 
 
-UNCOUNTED = ("memory_without_leader", "memory_of_page_tables")
+UNCOUNTED = ("memory_without_leader", "memory_files_without_leader", "memory_of_page_tables")
 
 
 @pytest.mark.parametrize("name", ["memory", "processes", *UNCOUNTED, *in_long("memory_of_nobody", "threads")])

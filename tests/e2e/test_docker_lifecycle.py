@@ -361,5 +361,5 @@ def killed_during_set_up(ground):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     wait_for_the_end(ground, token)
-    assert {name.rpartition("-")[2] for name in left} == {"worker", "layer"}
+    assert {name.rpartition("-")[2] for name in left} == {"commands", "layer"}
     return left

@@ -151,7 +151,7 @@ def test_odd_trees_are_judged(make_problem, submission, evaluate, sandbox):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read everything")
 def test_an_unreadable_tree_is_an_infrastructure_failure_without_boxes(problem, submission, evaluate):
     unreadable(submission / "odd")
-    assert "cannot copy it" in evaluate(problem, submission, sandbox="none").infrastructure_failure_reason
+    assert "cannot be copied" in evaluate(problem, submission, sandbox="none").infrastructure_failure_reason
 
 
 def test_a_tree_that_cannot_be_copied_is_a_verdict(problem, submission, evaluate):

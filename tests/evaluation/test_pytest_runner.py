@@ -1,4 +1,4 @@
-"""A verdict is of one tree; where there is none anyway, the reason stays the one there was first."""
+"""Changes of the submission and of staged tests during an evaluation."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import signal
@@ -98,9 +99,15 @@ def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, t
 WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]
 
 
+def is_free(port):
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
+    """One that the kernel gives to nobody by itself, so that it stays free."""
+    return str(next(filter(is_free, itertools.count(10_000 + os.getpid() % 20_000))))
 
 
 @pytest.fixture(params=["descriptors", "relay"])
@@ -112,13 +119,13 @@ def relay(request):
 
 @contextlib.contextmanager
 def two_boxes(box, helper, judge, *, relay=False):
-    """As two containers are: `pair` in one admits `serve` of the other."""
+    """As two containers are: `init` in one box admits `serve` of the other."""
     port = free_port()
     steps = ["--mkdir", "/given/folder", "755", "--listen", "/slop/gate/socket", "--ready"]
     steps += [*(["--relay", port] if relay else []), "--admit", "60"]
-    argv = ["/slop/pair", "init", *steps, "--send", "given", "/given", "--judge", *judge]
+    argv = ["/slop/init", "init", *steps, "--send", "given", "/given", "--judge", *judge]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    mounts = {"/slop/pair": helper, "/slop/slop-run": helper}
+    mounts = {"/slop/init": helper, "/slop/slop-run": helper}
     with subprocess.Popen(box(argv, mounts, is_root=relay), **pipes) as first:
         assert first.stdout.readline() == b"ready 0 0 0\n"
         way = ["--relay", port, "1000", "1000"] if relay else ["/slop/gate/socket"]

@@ -10,14 +10,13 @@ import time
 import pytest
 
 from slop_code.execution.bubblewrap.cgroups import (
-    PREFIX,
-    ROOT,
     can_limit_cpus,
     control_groups,
     cpu_limit,
     out_of_memory,
 )
 from slop_code.execution.bubblewrap.delegation import DELEGATED, LEAF, delegated_group
+from tests.process_checks import groups_of
 
 pytestmark = pytest.mark.e2e
 
@@ -69,7 +68,7 @@ def test_the_groups_of_a_killed_evaluator_are_removed(holder):
 
 def test_nothing_is_left_of_our_own():
     make_and_remove_groups()
-    assert list(ROOT.glob(f"**/{PREFIX}{os.getpid()}-*")) == []
+    assert groups_of(os.getpid()) == []
 
 
 FORKS = """

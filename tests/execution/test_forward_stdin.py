@@ -1,4 +1,4 @@
-"""`slopbox init --talk`: what a person types reaches the judge, however much it is, and so does its end."""
+"""`slopbox init --forward-stdin`: input is passed to the judge, with its end."""
 
 from __future__ import annotations
 

@@ -53,7 +53,6 @@ def session(tmp_path, monkeypatch):
     group.write_text(f"0::/user.slice/user-{os.getuid()}.slice/session-1.scope\n")
     (tmp_path / "bus").touch()
     monkeypatch.setattr(user_scope, "OWN_GROUP", str(group))
-    monkeypatch.setattr(user_scope, "ANSWER_S", 5.0)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     user_scope._enter.cache_clear()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults
     from slop_code.evaluation.roster import Roster, RosterEntry
 
-GROUP = "--group"
+GROUP_OPTION = "--group"
 """Our own: pytest never sees it."""
 
 SHOWN_FILES_PLUGIN = "slop_code_shown_files"
@@ -28,7 +28,7 @@ SHOWN_FILES_PLUGIN = "slop_code_shown_files"
 EXPRESSIONS = ("-k", "-m")
 FILTERS = (*EXPRESSIONS, "--deselect")
 WITH_VALUE = frozenset({
-    *FILTERS, GROUP, "-p", "-r", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
+    *FILTERS, GROUP_OPTION, "-p", "-r", "--tb", "--maxfail", "--durations", "--durations-min", "--capture", "--color",
     "--code-highlight", "--show-capture", "--verbosity", "--log-level", "--log-cli-level",
 })  # fmt: skip
 """Options whose value may be the next word."""
@@ -98,7 +98,7 @@ def parse_pytest_args(words: Iterable[str]) -> PytestArguments:
             raise _refused(word)
         if name in FILTERS:
             filters += given
-        if name == GROUP:
+        if name == GROUP_OPTION:
             groups.append(_group(value or ""))
         else:
             options += given
@@ -180,7 +180,7 @@ def chosen_tests(
     ]
     if not chosen:
         raise UsageError(
-            f"{location}: no test that was chosen is in {GROUP} {', '.join(arguments.groups)}; choose others"
+            f"{location}: no test that was chosen is in {GROUP_OPTION} {', '.join(arguments.groups)}; choose others"
         )
     return chosen
 

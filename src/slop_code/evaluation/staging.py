@@ -292,20 +292,20 @@ def variables_for(problem: ProblemConfig, checkpoint: CheckpointConfig, tests: s
 
 
 def _judge_environment(
-    session: Session, context: EvaluationContext, plugin: Path, request: JudgeSelection
+    session: Session, context: EvaluationContext, plugin: Path, selection: JudgeSelection
 ) -> dict[str, str]:
     """The judge's own variables; its plugin replaces them with those that tests and submission may see."""
     problem, checkpoint = context.problem, context.checkpoint
     layout = session.layout
-    hash_seed = {} if request.seed is None else {"PYTHONHASHSEED": str(request.seed % HASH_SEEDS)}
-    seen = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
+    hash_seed = {} if selection.seed is None else {"PYTHONHASHSEED": str(selection.seed % HASH_SEEDS)}
+    variables = session.environment({**variables_for(problem, checkpoint, layout.tests), **hash_seed})
     path = session.folder / "settings.json"
     stored = {"test_code": TEST_CODE, "test_folders": TEST_FOLDERS}
     paths = {name: _stored_paths(plugin.parent / file) for name, file in stored.items()}
-    path.write_text(json.dumps(_settings(layout, context, request, seen) | paths))
+    path.write_text(json.dumps(_settings(layout, context, selection, variables) | paths))
     # The judge's own process gets no variable that could make it load a file of the submission.
     return {
-        **{name: seen[name] for name in ("PATH", "HOME", "LANG", "TZ")},
+        **{name: variables[name] for name in ("PATH", "HOME", "LANG", "TZ")},
         SETTINGS_VARIABLE: layout.judge_path("settings.json", path),
         "PYTHONPATH": layout.judge_path("plugin", plugin),
         "PYTHONSAFEPATH": "1",
@@ -319,11 +319,11 @@ def _judge_environment(
 
 
 def _settings(
-    layout: BoxLayout, context: EvaluationContext, request: JudgeSelection, seen: Mapping[str, str]
+    layout: BoxLayout, context: EvaluationContext, selection: JudgeSelection, variables: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
         "stream": f"{layout.reports}/{STREAM}",
-        "environment": seen,
+        "environment": variables,
         "tmpdir": layout.tmp,
         "tests": layout.tests,
         "guard": [layout.workspace, layout.tmp],
@@ -333,7 +333,7 @@ def _settings(
         "gate": layout.gate,
         "limits": context.environment.limits.model_dump(mode="json", exclude={"cpus"}),
         "cpus": layout.cpus,
-        "only": request.only,
-        "seed": request.seed,
-        "quarantined": list(request.quarantined),
+        "only": selection.only,
+        "seed": selection.seed,
+        "quarantined": list(selection.quarantined),
     }

@@ -19,7 +19,7 @@ from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
 from slop_code.execution.entry_points import plugin_names
 from slop_code.execution.python_version import PythonRequest, combined_request
-from slop_code.execution.sandbox import GROUP as SANDBOXES
+from slop_code.execution.sandbox import ENTRY_POINTS as SANDBOXES
 
 _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", re.IGNORECASE)
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -202,7 +202,7 @@ def start_connected(argv: Callable[[int], Sequence[str]], log: Path) -> tuple[Pr
 
 
 def start_idle() -> Process:
-    """A process that does nothing, until `communicate` of it is called, or we have ended in whatever way."""
+    """A process that waits until `communicate` is called on it, or this process ends."""
     quiet = subprocess.DEVNULL
     return _start(["cat"], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
 
@@ -230,7 +230,10 @@ def cpu_load(count: int) -> Iterator[None]:
             started.append(process.stdout)
         for stdout in started:
             if not wait_for(stdout.fileno(), START_S) or not os.read(stdout.fileno(), 1):
-                raise InfrastructureError("the processes that keep the machine busy do not start")
+                raise InfrastructureError(
+                    f"{count} processes that keep the machine busy do not start within {START_S:g} s; "
+                    "try again when it is less busy"
+                )
         yield
 
 

@@ -25,7 +25,7 @@ LOG = "pytest.log"
 SUBJECT_BOX_ENDED = 124
 """Exit code of a judge whose subject's box ended first."""
 
-GROUP = "slop_code.sandboxes"
+ENTRY_POINTS = "slop_code.sandboxes"
 """Entry points of other packages, each a class that fulfils `Sandbox`; selected by `isolation: <name>`."""
 
 BUILT_IN = {
@@ -350,8 +350,8 @@ def sandbox_for(spec: EnvironmentSpec, cache: Cache, progress: ProgressCallback 
 
 
 def _sandbox_class(name: str, spec: EnvironmentSpec) -> type[Sandbox]:
-    sandbox: type[Sandbox] | None = load_plugin(GROUP, name, BUILT_IN)
+    sandbox: type[Sandbox] | None = load_plugin(ENTRY_POINTS, name, BUILT_IN)
     if sandbox is not None:
         return sandbox
-    installed = ", ".join(["strict", "none", *plugin_names(GROUP)])
+    installed = ", ".join(["strict", "none", *plugin_names(ENTRY_POINTS)])
     raise ConfigError(f"environment {spec.name!r}: isolation: found {name!r}, expected one of {installed}")

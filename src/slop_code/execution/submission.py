@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import unreadable_text
 from slop_code.errors import InfrastructureError, SubmissionError, SubmissionSetupError, UsageError
+from slop_code.execution.process import run
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ MAX_ENTRIES = 1_000_000
 MAX_COPIED_PATH = 3000
 """Bytes of a path in a tree that is copied by paths; with the folder that it is in, the system takes 4096."""
 
+COPY_S = 600
 RESERVED = (TESTS_DIR, REPORTS_DIR)
 """Names that the evaluation uses in the workspace; a submission's own files of these names are ignored."""
 
@@ -63,7 +65,7 @@ def open_submission(path: Path) -> Path:
         kind = SubmissionError if error.errno in UNUSABLE else InfrastructureError
         raise kind(unreadable_text(error, path)) from error
     except RuntimeError as error:  # before 3.13, a loop of links
-        raise SubmissionError(f"{path}: cannot be read: {error}") from error
+        raise SubmissionError(f"{path}: cannot be read: {error}; remove the loop of links") from error
     return resolved
 
 
@@ -176,7 +178,7 @@ def _parent(folder: int, level: _Level) -> int:
     parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     if _identity(parent) != level.identity:
         os.close(parent)
-        raise InfrastructureError("a folder was moved while it was read")
+        raise InfrastructureError("a folder was moved while it was read; evaluate it when nothing writes to it")
     return parent
 
 
@@ -293,6 +295,17 @@ def copy_small_tree(source: Path, target: Path, max_bytes: int, max_entries: int
     for path, info in reversed(folders):  # a folder's time changes with what is made in it
         _copy_metadata(path, info)
     return True
+
+
+def copy_whole_tree(source: Path, target: Path, scratch: Path, *options: str) -> None:
+    """With links as links, pipes as pipes, and names of any bytes. `options`: further ones of cp."""
+    argv = ["cp", "-a", *options, "--", f"{source}/.", str(target)]
+    variables = {"PATH": os.environ.get("PATH", os.defpath)}
+    done = run(argv, env=variables, log=scratch / "copy.log", timeout=COPY_S)
+    if done.exit_code is None:
+        raise InfrastructureError(f"{source}: cannot be copied to {target} within {COPY_S} s; try again")
+    if done.exit_code != 0:
+        raise InfrastructureError(f"{source}: cannot be copied to {target}: {done.output.strip()}")
 
 
 def _is_plain(entry: TreeEntry) -> bool:

@@ -123,7 +123,8 @@ class JudgeTemplate:
         if not ended:
             return ProcessResult(None, tail(log, MAX_TAIL))
         if answer is None or len(answer) != STATUS.size:
-            raise TemplateLostError(f"the judge was lost: {tail(log, MAX_TAIL).strip() or 'it left no message'}")
+            message = tail(log, MAX_TAIL).strip() or "it left no message"
+            raise TemplateLostError(f"the judge was lost; evaluate it again: {message}")
         return ProcessResult(STATUS.unpack(answer)[0], tail(log, MAX_TAIL))
 
     def _send(self, files: Sequence[IO[bytes]]) -> None:
@@ -131,7 +132,8 @@ class JudgeTemplate:
         try:
             socket.send_fds(self._socket, [b'{"evaluate": 1}'], [file.fileno() for file in files], socket.MSG_NOSIGNAL)
         except OSError as error:
-            raise TemplateLostError(f"the judge template ended: {tail(self._log, MAX_TAIL).strip()}") from error
+            message = tail(self._log, MAX_TAIL).strip()
+            raise TemplateLostError(f"the judge template ended; evaluate it again: {message}") from error
 
     @property
     def alive(self) -> bool:

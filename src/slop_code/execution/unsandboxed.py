@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import open_regular
-from slop_code.errors import InfrastructureError, SubmissionSetupError
+from slop_code.errors import SubmissionSetupError
 from slop_code.execution.cache import remove_path
 from slop_code.execution.helper import helper_path
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
-from slop_code.execution.submission import CHUNK, MAX_COPIED_PATH, RESERVED, TreeLimitError, walk_tree
+from slop_code.execution.submission import CHUNK, MAX_COPIED_PATH, RESERVED, TreeLimitError, copy_whole_tree, walk_tree
 from slop_code.execution.templates import DESCRIPTOR_VARIABLE, JudgeTemplate
 from slop_code.execution.uv import uv_paths
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from slop_code.execution.sandbox import JudgeRequest, TemplateSpec
 
-COPY_S = 600
 MAX_COPIED_REPORTS = 1 << 29
 """More than any reader of the reports takes."""
 
@@ -165,7 +164,4 @@ def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
     """Copy links as links, pipes as pipes, and names of any bytes."""
     _check_paths(source)
     destination.mkdir(parents=True, exist_ok=True)
-    argv = ["cp", "-a", "--", f"{source}/.", str(destination)]
-    done = run(argv, env={"PATH": os.environ.get("PATH", os.defpath)}, log=scratch / "copy.log", timeout=COPY_S)
-    if done.exit_code != 0:
-        raise InfrastructureError(f"{source}: cannot copy it to a workspace: {done.output.strip()}")
+    copy_whole_tree(source, destination, scratch)

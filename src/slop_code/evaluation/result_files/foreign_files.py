@@ -52,7 +52,7 @@ def rename_or_refuse(files: Sequence[Path], step: str | None) -> None:
 
 
 def _rename_all(files: Iterable[Path]) -> None:
-    """Rename each file, its companion first: after an interruption the file is still there, and the next call ends it.
+    """Rename each file after its companion, so that a call after an interruption still finds the file and goes on.
 
     An existing file is never overwritten.
     """

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from slop_code._io import TooLargeError, read_bounded
+from slop_code._io import TooLargeError, read_bounded, unreadable_text
 from slop_code.errors import ResultError
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def as_result_errors(path: Path, step: str, limit: int = SIZE_LIMIT) -> Iterator
         fact = f"larger than {limit} bytes"
         raise ResultError(f"{path}: {fact}; {step}", fact) from error
     except OSError as error:
-        fact = f"cannot be read: {error.strerror}"
-        raise ResultError(f"{path}: {fact}", fact) from error
+        raise ResultError(unreadable_text(error, path), f"cannot be read: {error.strerror}") from error
 
 
 def _mistake_in(error: ValidationError, path: Path, step: str) -> str:

@@ -14,7 +14,7 @@ from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.process import capture
 
 FIRST_USER = 1_900_000_000
-"""Above the users of containers, and of nobody as far as systemd's table of users says. An evaluator has its own."""
+"""Above the ids of containers, and unassigned in systemd's table of users. An evaluator adds its process id."""
 
 CHANGE = "echo changed > /probe/file && mkdir /probe/folder && echo made > /kept/made"
 

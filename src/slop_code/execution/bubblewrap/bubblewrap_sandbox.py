@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-COPY = "submission"
+TEMPLATE_COPY = "submission"
 """Name in a session's folder."""
 
 MAX_COPIED_BYTES, MAX_COPIED_ENTRIES = 16 << 20, 1000
@@ -155,13 +155,13 @@ class BubblewrapSandbox(HostSandbox):
     def _copy_submission(self, job: JudgeJob) -> bool:
         """A template sees the folders of sessions, and no other folder of the host."""
         assert job.submission is not None
-        return copy_small_tree(job.submission, job.scratch / COPY, MAX_COPIED_BYTES, MAX_COPIED_ENTRIES)
+        return copy_small_tree(job.submission, job.scratch / TEMPLATE_COPY, MAX_COPIED_BYTES, MAX_COPIED_ENTRIES)
 
     def _forked_judge(self, job: JudgeJob, groups: Sequence[Path]) -> dict[str, Any]:
         """The request to a template: its child stands in for the judge that `hold` keeps a place for."""
         request = job.request
         held = replace(request, argv=["/slop/box", "hold", HOLD])
-        copied = replace(job, request=held, submission=job.scratch / COPY)
+        copied = replace(job, request=held, submission=job.scratch / TEMPLATE_COPY)
         return {
             "boxes": outer_arguments(copied, self.spec, self.cache.uv, groups, self.python.prefix, HOLD),
             "argv": list(request.argv),

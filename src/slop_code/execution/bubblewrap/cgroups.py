@@ -7,17 +7,16 @@ control groups anywhere, others in a group of version 2 that was delegated to th
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import logging
 import os
 import re
-import secrets
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.delegation import LEAF, leave_to_leaf, own_delegated_group
+from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned
 from slop_code.execution.bubblewrap.root_groups import group_of_boxes
 from slop_code.execution.bubblewrap.user_scope import is_own_scope
 from slop_code.execution.helper import helper_path
@@ -66,8 +65,7 @@ def control_groups(
         try:
             try:
                 for parent, files in _parents(root, user).items():
-                    _remove_abandoned(parent)
-                    made.append(_new_group(parent, locks))
+                    made.append(_locked_group(parent, locks))
                     _set_up(made[-1], files, limits)
                 if made and cpus is not None:
                     _limit_cpus(made, root, cpus, locks)
@@ -156,7 +154,7 @@ def _cpu_parents(root: Path) -> list[Path]:
 
 
 def _limit_cpus(made: list[Path], root: Path, cpus: float, locks: contextlib.ExitStack) -> None:
-    """The kernel may refuse it, such as more than an outer group has; then that group is the limit."""
+    """The kernel may refuse a limit above that of an outer group; the outer limit applies then."""
     quota = max(MIN_QUOTA_US, round(min(cpus, os.cpu_count() or 1) * CPU_PERIOD_US))
     with contextlib.suppress(OSError):
         for parent in _cpu_parents(root):
@@ -164,10 +162,16 @@ def _limit_cpus(made: list[Path], root: Path, cpus: float, locks: contextlib.Exi
                 (made[0].parent / "cgroup.subtree_control").write_text("+cpu")
                 (made[0] / "cpu.max").write_text(f"{quota} {CPU_PERIOD_US}")
             else:
-                _remove_abandoned(parent)
-                made.append(_new_group(parent, locks))
+                made.append(_locked_group(parent, locks))
                 (made[-1] / "cpu.cfs_period_us").write_text(str(CPU_PERIOD_US))
                 (made[-1] / "cpu.cfs_quota_us").write_text(str(quota))
+
+
+def _locked_group(parent: Path, locks: contextlib.ExitStack) -> Path:
+    remove_abandoned(parent, PREFIX)
+    group, lock = new_group(parent, f"{PREFIX}{os.getpid()}-")
+    locks.callback(os.close, lock)
+    return group
 
 
 def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) -> None:
@@ -231,36 +235,3 @@ def _end(groups: list[Path]) -> None:
                 if time.monotonic() > deadline:
                     break
                 time.sleep(0.001)
-
-
-def _new_group(parent: Path, locks: contextlib.ExitStack) -> Path:
-    """Try again when another evaluator removed the group as abandoned before it was locked."""
-    while True:
-        group = parent / f"{PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
-        group.mkdir()
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):
-            locks.callback(os.close, _lock(group))
-            return group
-
-
-def _lock(group: Path) -> int:
-    """A descriptor that holds the lock. A killed evaluator loses it, whatever process namespace it lived in."""
-    descriptor = os.open(group, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.stat(group)  # it may have been removed meanwhile
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _remove_abandoned(parent: Path) -> None:
-    """Remove the groups of killed evaluators: a living evaluator holds the lock of its group."""
-    for group in parent.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):
-            descriptor = _lock(group)
-            try:
-                group.rmdir()
-            finally:
-                os.close(descriptor)

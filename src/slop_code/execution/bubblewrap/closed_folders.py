@@ -1,4 +1,4 @@
-"""Files that boxes of an evaluator that is root could not reach, as after `sudo slop-code` in a home of mode 0700.
+"""Access of root's boxes to files in closed folders, as after `sudo slop-code` in a home of mode 0700.
 
 A box maps one user of the host. Where that user is root, the box's root may do with root's own files what it likes,
 and with those of others only what their modes allow to everyone. So the evaluator's root opens the paths that bwrap
@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from slop_code.errors import InfrastructureError
 from slop_code.execution.bubblewrap.system_mounts import ROOTS, is_within
 from slop_code.execution.helper import helper_path
-from slop_code.execution.process import run, succeeds
-from slop_code.execution.submission import walk_tree
+from slop_code.execution.process import succeeds
+from slop_code.execution.submission import copy_whole_tree, walk_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,8 +29,8 @@ SOURCES = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try")
 OVERLAY, LAYER = "--overlay", "--overlay-src"
 SYSTEM = (*ROOTS, "/etc")
 KERNEL = ("/proc", "/sys", "/dev")
-COPY = "opened"
-COPY_S = 600
+OPENED_COPY = "opened"
+"""Name in a session's folder."""
 
 
 def open_paths(argv: Sequence[str], user: int | None = None) -> list[str]:
@@ -124,13 +123,9 @@ def with_open_submission(job: Job, user: int | None = None) -> Job:
         return job
     if _is_open(job.submission) and (user is None or can_map(job.submission)):
         return job
-    target = job.scratch / COPY
+    target = job.scratch / OPENED_COPY
     target.mkdir(mode=0o700)
-    argv = ["cp", "-a", "--no-preserve=ownership", "--", f"{job.submission}/.", str(target)]
-    variables = {"PATH": os.environ.get("PATH", os.defpath)}
-    done = run(argv, env=variables, log=job.scratch / "copy.log", timeout=COPY_S)
-    if done.exit_code != 0:
-        raise InfrastructureError(f"{job.submission}: cannot copy it for the boxes: {done.output.strip()}")
+    copy_whole_tree(job.submission, target, job.scratch, "--no-preserve=ownership")
     return replace(job, submission=target)
 
 

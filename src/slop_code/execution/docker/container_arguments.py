@@ -262,7 +262,9 @@ def cpus(limits: Limits) -> float:
     return max(0.01, min(limits.cpus, os.cpu_count() or 1))
 
 
-def worker_arguments(name: str, container: ContainerSpec, steps: Sequence[str], *, covered: bool) -> list[str]:
+def command_container_arguments(
+    name: str, container: ContainerSpec, steps: Sequence[str], *, covered: bool
+) -> list[str]:
     """A container that runs commands in sequence, with network and a writable root.
 
     `covered`: set-up of a submission sees nothing of /slop.

@@ -62,7 +62,7 @@ def entry_label(scratch: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerSpec:
+class CommandContainerSpec:
     mounts: Sequence[Mount]
     steps: Sequence[str]
     """Arguments of `slopbox init`."""
@@ -78,9 +78,9 @@ class WorkerSpec:
 
 
 @contextlib.contextmanager
-def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
+def command_container(docker: DockerSandbox, log: Path, spec: CommandContainerSpec) -> Iterator[str]:
     """Name of a container that waits for commands until the block ends."""
-    name = c.ContainerNames().of("worker")
+    name = c.ContainerNames().of("commands")
     container = c.ContainerSpec(
         owner=docker.owner,
         image=docker.image(),
@@ -91,7 +91,7 @@ def worker(docker: DockerSandbox, log: Path, spec: WorkerSpec) -> Iterator[str]:
     )
     trees = {"net": c.NET, "workspace": docker.settings.workdir}
     steps = [*c.unpack_steps(trees, docker.setup_user()), *spec.steps]
-    arguments = c.worker_arguments(name, container, steps, covered=spec.of_submission)
+    arguments = c.command_container_arguments(name, container, steps, covered=spec.of_submission)
     with open_piped([docker.engine.binary, *arguments], log) as child:
         try:
             join_sender = start_thread(child.send, itertools.chain(certificates(), spec.parts, [pack_end()]))
@@ -107,7 +107,9 @@ def open_tool_builder(docker: DockerSandbox, scratch: Path) -> Iterator[DockerTo
     user = docker.box_user()
     with new_volume(docker, scratch, "tools") as volume:
         mounts = [Mount(volume, c.UV_CACHE, readonly=False)]
-        with worker(docker, scratch / "log", WorkerSpec(mounts, ["--chown", c.UV_CACHE, *user.words])) as name:
+        with command_container(
+            docker, scratch / "log", CommandContainerSpec(mounts, ["--chown", c.UV_CACHE, *user.words])
+        ) as name:
             yield DockerToolBuilder(docker, name, user, scratch)
         docker.record_objects(scratch, {"tools": volume})
     (scratch / "log").unlink()
@@ -125,8 +127,8 @@ def open_setup_box(docker: DockerSandbox, job: SetupJob) -> Iterator[DockerSetup
     parts = () if source else pack_tree(job.submission, "workspace", owner=user.owner, without=RESERVED)
     with new_volume(docker, job.scratch, "layer") as volume:
         mounts = [Mount(volume, workspace, readonly=False), *([source] if source else [])]
-        spec = WorkerSpec(mounts, steps, parts, measured if source else None, of_submission=True)
-        with worker(docker, job.scratch / "log", spec) as name:
+        spec = CommandContainerSpec(mounts, steps, parts, measured if source else None, of_submission=True)
+        with command_container(docker, job.scratch / "log", spec) as name:
             yield DockerSetupBox(docker, name, user, job)
             if job.discard:
                 return

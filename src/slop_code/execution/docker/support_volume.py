@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
-from slop_code.execution.helper import helper_path
+from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.installation.install_failure import install_cause
 from slop_code.execution.process import run
 from slop_code.execution.uv import base_python, network_variables, uv_paths
@@ -26,9 +26,9 @@ def support_identity(machine: str) -> list[str]:
 
 
 def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
-    """`box` and `bin/slop-run` are the helper under both its names; this uv is linked statically, unlike the host's."""
+    """`box` and the launcher are the helper under both its names; this uv is linked statically, unlike the host's."""
     (folder / "bin").mkdir(parents=True)
-    for name in ("box", "bin/slop-run"):
+    for name in ("box", f"bin/{LAUNCHER}"):
         shutil.copyfile(helper_path(machine), folder / name)
         (folder / name).chmod(0o755)
     fetched = folder.with_name("fetched")
@@ -43,6 +43,8 @@ def build_support_files(machine: str, folder: Path, cache: Cache) -> None:
     done = run(argv, env=environment, log=folder.with_name("log"), timeout=FETCH_S, cwd=folder)
     if done.exit_code != 0:
         advice = install_cause(done.output).advice(disk=str(cache.root), requirements="this version of slop-code")
+        if done.exit_code is None:
+            advice = f"it took more than {FETCH_S:g} s; try again"
         reason = f": {advice}" if advice else ""
         raise InfrastructureError(f"uv for containers on {machine} cannot be fetched{reason}\n{done.output.strip()}")
     for name in ("uv", "uvx"):

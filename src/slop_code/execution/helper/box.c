@@ -22,10 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
-#define LAST_CAPABILITY 63
 #define ALL_CAPABILITIES (~0ull)
 
 #define MAX_STEPS 1024
@@ -138,14 +134,14 @@ static void enter_last_user_namespace(const struct box *box) {
 static void keep_capabilities(unsigned long long kept) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2];
-    for (int number = 0; number <= LAST_CAPABILITY; number++) { /* kernels have fewer */
+    for (int number = 0; number <= MAX_CAPABILITY; number++) { /* kernels have fewer */
         if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) kept &= ~(1ull << number);
         else if (!(kept >> number & 1) && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) != 0) die("cannot drop a capability");
     }
     for (int i = 0; i < 2; i++) data[i].effective = data[i].permitted = data[i].inheritable = (uint32_t)(kept >> 32 * i);
     if (syscall(SYS_capset, &header, data) != 0) die("cannot drop capabilities");
     prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-    for (int number = 0; number <= LAST_CAPABILITY; number++)
+    for (int number = 0; number <= MAX_CAPABILITY; number++)
         if (kept >> number & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, number, 0, 0) != 0) die("cannot keep a capability");
 }
 

@@ -20,13 +20,8 @@
 
 #define BASE "/box/root" /* an empty folder of the surrounding box */
 #define NEW_ROOT BASE "/new"
-#define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
 #define MAX_LAYERS 4
 #define MAX_COPY (16 << 20)
-#ifndef MS_NOSYMFOLLOW
-#define MS_NOSYMFOLLOW 256
-#endif
-#define STATFS_NOSYMFOLLOW 0x2000 /* as statfs(2) gives it back */
 
 static char *layers[MAX_LAYERS];
 static const char *tmpfs_size;

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #define LAUNCHER_NAME "slop-run"
@@ -16,6 +17,11 @@
 #define SHOWN_PATH "/slop/shown"
 #define DONE_PATH "/slop/call/done"
 #define REFUSED_PATH "/slop/call/refused/log"
+
+#define REQUEST_TIMEOUT_S 5 /* a client that connects and sends nothing must not block all others for ever */
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 #define MAGIC 0x534c4f50u
 #define REQUEST_FDS 4 /* stdin, stdout, stderr, and a memory file: cwd, argv, environment */

@@ -4,7 +4,7 @@
  * each FOLDER, which is closed, is covered by an empty one that is open, and has only those of the paths that are in
  * it. The rest of the machine does not see these mounts.
  *
- * With `--as`, the command runs in a user namespace whose root is the user ID of the host, who is nobody else. Each
+ * With `--as`, the command runs in a user namespace whose root is the host's user ID, which nobody else has. Each
  * PATH after `--map` is mounted so that files of the host's root are this user's there; what this user makes is
  * root's. */
 #include "privileged.h"

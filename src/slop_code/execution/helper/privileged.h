@@ -5,6 +5,14 @@
 
 /* For mount_setattr, as in <linux/mount.h>, which some versions of <sys/mount.h> do not go together with. */
 #define RECURSIVE 0x8000
+#define MAX_CAPABILITY 63
+#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+/* Set-user-ID bits and devices have no effect in these mounts. */
+#define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
+#ifndef MS_NOSYMFOLLOW
+#define MS_NOSYMFOLLOW 256
+#endif
+#define STATFS_NOSYMFOLLOW 0x2000 /* as statfs(2) gives it back */
 struct attributes { uint64_t set, clear, propagation, users; };
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442

@@ -15,12 +15,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef MS_NOSYMFOLLOW
-#define MS_NOSYMFOLLOW 256
-#endif
-#define STATFS_NOSYMFOLLOW 0x2000 /* as statfs(2) gives it back */
-#define MAX_CAPABILITY 63
-
 /* A negative `uid` or `gid` is not changed. The order matters: the bounding set and the group can only be changed while
  * there are still capabilities, and setresuid gives back nothing that was dropped before. */
 void drop_privileges(long uid, long gid) {

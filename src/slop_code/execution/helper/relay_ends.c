@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define REQUEST_TIMEOUT_S 5
 
 static uint32_t last_id;
 static int to_spawner = -1, of_subject = -1;

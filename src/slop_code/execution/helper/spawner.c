@@ -34,7 +34,6 @@
 #define MAX_CALLS 1024
 #define MAX_FILES 1024 /* open files of a process: the watch looks at each of them */
 #define WATCH_MS 50
-#define REQUEST_TIMEOUT_S 5
 #define KILL_INTERVAL_US 200 /* short, as the next call waits for it */
 /* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
  * stack of megabytes, and runtimes reserve far more than they use. This only bounds what can be taken at a stroke. */
@@ -208,7 +207,6 @@ static void accept_call(int listener) {
         close(fd);
         return;
     }
-    /* A client that connects and sends nothing must not block all others for ever. */
     struct timeval timeout = {REQUEST_TIMEOUT_S, 0};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     if (handle_packet(fd) || call_count == MAX_CALLS || !receive_request(fd, &request, fds)) {

@@ -17,7 +17,6 @@
 #define MAX_TOTAL_SIZE (16ull << 30)
 #define MAX_DIGITS 18
 #define MAX_TREES 8
-#define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct member {
     char type;

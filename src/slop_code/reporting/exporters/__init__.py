@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy
     from slop_code.runs.read_results import StoredCheckpoint
 
-GROUP = "slop_code.exporters"
+ENTRY_POINTS = "slop_code.exporters"
 _HERE = "slop_code.reporting.exporters"
 FORMATS = ("junit", "ctrf", "csv", "parquet", "markdown", "inspect")
 BUILT_IN = {name: f"{_HERE}.{name}_exporter:export" for name in FORMATS}
@@ -42,8 +42,8 @@ class Exporter(Protocol):
 
 def exporter(name: str) -> Exporter:
     """A built-in exporter, else that of another package."""
-    function: Exporter | None = load_plugin(GROUP, name, BUILT_IN)
+    function: Exporter | None = load_plugin(ENTRY_POINTS, name, BUILT_IN)
     if function is not None:
         return function
-    names = dict.fromkeys([*BUILT_IN, SCB, *plugin_names(GROUP)])
+    names = dict.fromkeys([*BUILT_IN, SCB, *plugin_names(ENTRY_POINTS)])
     raise UsageError(f"no format {name!r} in this installation{near_or_known(name, names)}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from slop_code.execution.progress_events import ProgressCallback
     from slop_code.runs.jobs.job_records import JobRequest, JobResult, Submission
 
-GROUP = "slop_code.executors"
+ENTRY_POINTS = "slop_code.executors"
 THREADS = "threads"
 BUILT_IN = {
     THREADS: "slop_code.runs.executors.thread_executor:ThreadExecutor",
@@ -52,7 +52,7 @@ class Executor(Protocol):
 def executor_class(name: str) -> type[Executor]:
     """A built-in executor, else that of another package, under the entry point `slop_code.executors`."""
     check_executor(name)
-    executor: type[Executor] | None = load_plugin(GROUP, name, BUILT_IN)
+    executor: type[Executor] | None = load_plugin(ENTRY_POINTS, name, BUILT_IN)
     assert executor is not None
     return executor
 
@@ -67,6 +67,6 @@ def is_remote(name: str) -> bool:
 def check_executor(name: str) -> None:
     """Raises UsageError for an unknown name, without an import of the executor."""
     check_type("executor", name, (str,), "the name of an executor")
-    if name not in BUILT_IN and name not in (others := plugin_names(GROUP)):
+    if name not in BUILT_IN and name not in (others := plugin_names(ENTRY_POINTS)):
         names = dict.fromkeys([*BUILT_IN, *others])
         raise UsageError(f"no executor {name!r} in this installation{near_or_known(name, names)}")
