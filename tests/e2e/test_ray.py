@@ -383,7 +383,7 @@ def test_a_job_that_cannot_be_sent_leaves_nothing(ray: Executor, make_work: Call
     assert isinstance(future.exception(PATIENCE_S), InfrastructureError)
     assert statuses(ray.submit(make_work("print(2)")).result(PATIENCE_S))
     assert isinstance(ray, RayExecutor)
-    assert (ray._submissions, +ray._users, ray._running) == ({}, {}, {})
+    assert (ray._submissions, +ray._reference_counts, ray._running) == ({}, {}, {})
 
 
 def test_a_job_that_ends_in_an_odd_way_comes_to_an_end(ray: Executor, make_work: Callable[..., JobRequest]) -> None:

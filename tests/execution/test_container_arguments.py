@@ -91,7 +91,7 @@ def test_an_engine_is_asked_only_for_limits_that_it_can_enforce():
     container = c.ContainerSpec(owner="me", image="image", mounts=[], enforced=frozenset({"memory", "processes"}))
     subject, setup = (
         c.subject_arguments(NAMES, container, LIMITS, "/usr/bin"),
-        c.worker_arguments("name", container, [], covered=True),
+        c.command_container_arguments("name", container, [], covered=True),
     )
     options = ("--memory", "--memory-swap", "--pids-limit", "--cpus", "--shm-size")
     assert [option in options_of(subject) for option in options] == [True, True, True, False, True]
@@ -137,7 +137,7 @@ def test_only_code_of_the_submission_runs_with_another_runtime(judge_job):
     """The judge mounts, which a kernel of its own need not be able to."""
     judge = c.judge_arguments(NAMES, relayed(), judge_job, None)
     subject = c.subject_arguments(NAMES, relayed(), LIMITS, "/usr/bin")
-    setup = c.worker_arguments("name", relayed(), [], covered=True)
+    setup = c.command_container_arguments("name", relayed(), [], covered=True)
     assert ["--runtime" in options_of(words) for words in (judge, subject, setup)] == [False, True, True]
     assert value_of(judge, "--relay") == value_of(subject, "--relay") == c.RELAY_PORT
 
