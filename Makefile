@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 # uv takes a third of the time of pip, which installs only uv.
 UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
+# uv was seen to crash at its end, when everything was installed: a call that fails is repeated once.
+uv_install = $(UV_INSTALL) $1 || $(UV_INSTALL) $1
 EXAMPLE := examples/problems/larder
 # As root it brings a Docker daemon where none answers; without one the tests that need it are skipped.
 WITH_DOCKER := $(BIN)/python tests/with_docker.py
@@ -50,16 +52,16 @@ $(VENV)/.installed: pyproject.toml requirements-dev.lock hatch_build.py $(HELPER
 	@echo "· installing into $(VENV): up to $$(grep -c '^[^ #].*==' requirements-dev.lock) packages; what no cache has is downloaded, at most about 70 MB"
 	@awk '/^uv==/ {found = 1} found; found && !/\\$$/ {exit}' requirements-dev.lock > $(VENV)/uv.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
-	@$(UV_INSTALL) --require-hashes -r requirements-dev.lock
+	@$(call uv_install,--require-hashes -r requirements-dev.lock)
 	@echo "· building the native helper; without a C compiler that links statically, ziglang is downloaded for it (about 100 MB)"
-	@$(UV_INSTALL) --no-deps --editable .
+	@$(call uv_install,--no-deps --editable .)
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 # For tests and benchmarks alone: these are large, and nothing else needs them.
 $(VENV)/.test: requirements-test.lock $(VENV)/.installed
 	@echo "· installing what tests need into $(VENV)"
-	@$(UV_INSTALL) --require-hashes -r requirements-test.lock
+	@$(call uv_install,--require-hashes -r requirements-test.lock)
 	@touch $@
 
 # Debian's packages that tests need, and images made of them.
