@@ -297,7 +297,8 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
             print(summary.model_dump_json(indent=2), flush=True)
         else:
             outputs = {item.label: item.output for run in evaluation.runs for item in run.submissions}
-            show_run(summary, lines, policy, ResultConsole(), checkpoint_reasons(lines, policy, outputs))
+            reasons = checkpoint_reasons(lines, policy, outputs)
+            show_run(summary, lines, policy, ResultConsole(), reasons, is_written=evaluation.settings.whole_runs)
             sys.stdout.flush()
     if arguments.output is not None:
         print_step(f"written: {arguments.output}")
