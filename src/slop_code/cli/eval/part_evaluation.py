@@ -132,7 +132,7 @@ def _document(part: PartResult) -> dict[str, object]:
 
 
 def _status(chosen: Sequence[PartResult], arguments: argparse.Namespace) -> Exit:
-    """The gravest of all: no result, then a test that did not pass."""
+    """The most severe status: no result, then a test that did not pass."""
     statuses = [
         Exit.INFRASTRUCTURE if part.results is None else exit_for(part.results, arguments.pass_policy)
         for part in chosen
