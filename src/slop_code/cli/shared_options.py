@@ -13,15 +13,12 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, named_meanings, parse_policy
 from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
+from slop_code.runs.layout_names import SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-SNAPSHOT = "snapshot"
-LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
-"""Both as in `runs.run_layout`, which is not imported where commands are only named."""
 
 
 def add_policy(
