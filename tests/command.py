@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from slop_code.cli.main import run
+from tests.conftest import restored_signal_handlers
 
 SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 
@@ -17,17 +17,13 @@ SLOP_CODE = str(Path(sys.executable).with_name("slop-code"))
 def slop_code(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """The command in this process: it starts no interpreter and imports nothing."""
     words, printed = [str(argument) for argument in arguments], []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     with contextlib.ExitStack() as stack:
         for redirect in (contextlib.redirect_stdout, contextlib.redirect_stderr):
             printed.append(io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True))
             stack.enter_context(redirect(printed[-1]))
         stack.enter_context(contextlib.chdir(cwd or "."))
-        try:
-            status = run(words)
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        stack.enter_context(restored_signal_handlers())
+        status = run(words)
     out, err = (stream.buffer.getvalue().decode() for stream in printed)
     assert "Traceback" not in err, err
     return subprocess.CompletedProcess(words, status, out, err)

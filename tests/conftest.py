@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
 import signal
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 UNIT = "not e2e"
-LARGE = frozenset(HERE / name for name in ("attacks", "benchmarks", "e2e", "faults", "fuzz", "stability"))
+E2E_FOLDERS = frozenset(HERE / name for name in ("attacks", "benchmarks", "e2e", "faults", "fuzz", "stability"))
 """Folders of which all is `e2e`: where that is not wanted, they are not even read."""
 USUAL_SIGNALS = {
     signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler, signal.SIGQUIT: signal.SIG_DFL,
@@ -42,6 +44,8 @@ USUAL_SIGNALS = {
 """Ignored under nohup or in the background of a script; what tests start would inherit that."""
 STARTS = {"os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "socket.connect", "subprocess.Popen"}
 started: list[str] = []
+earlier_threads: set[threading.Thread] = set()
+"""Those that were there before a test, such as of a test before it: what they do is not judged."""
 
 IMAGE = os.environ.get("SLOP_CODE_TEST_IMAGE", "slop-code-test:latest")
 SANDBOXES: dict[str, Mapping[str, Any]] = {
@@ -59,8 +63,8 @@ for sandbox in OTHER_ENGINE:
 
 IN_SANDBOX = re.compile(rf"[\[-]({'|'.join(SANDBOXES)})[]-]")
 
-USUAL = 2
-LONG = {
+DEFAULT_SECONDS = 2
+SECONDS_PER_TEST = {
     "test_checked_examples.py": 60, "test_docker_lifecycle.py": 60, "test_faults.py": 60, "test_harbor.py": 30,
     "test_harbor_forgeries.py": 40, "test_odd_trees.py": 30, "test_other_engines.py": 60,
     "test_snippets.py": 25, "test_examples.py": 20, "test_ray.py": 20, "test_docker_hostile.py": 18, "test_runs.py": 15,
@@ -124,14 +128,14 @@ def scope_of(nodeid: str) -> str:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return True if config.option.markexpr == UNIT and collection_path in LARGE else None
+    return True if config.option.markexpr == UNIT and collection_path in E2E_FOLDERS else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that evaluate ask for `cache` and are marked by it; no other fixture may have this name."""
     for item in items:
-        large = not LARGE.isdisjoint(item.path.parents) or item.get_closest_marker("long")
+        large = not E2E_FOLDERS.isdisjoint(item.path.parents) or item.get_closest_marker("long")
         if large or "cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.e2e)
         if {"need_python", "other_python"} & {*getattr(item, "fixturenames", ())}:
@@ -140,12 +144,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         seconds: Counter[str] = Counter()
         for item in items:
             if item.get_closest_marker("e2e"):
-                seconds[scope_of(item.nodeid)] += LONG.get(item.path.name, USUAL)
+                seconds[scope_of(item.nodeid)] += SECONDS_PER_TEST.get(item.path.name, DEFAULT_SECONDS)
         items.sort(key=lambda item: -seconds[scope_of(item.nodeid)])
 
 
 def _note(event: str, _arguments: object) -> None:
-    if event in STARTS:
+    if event in STARTS and threading.current_thread() not in earlier_threads:
         started.append(event)
 
 
@@ -153,6 +157,8 @@ sys.addaudithook(_note)
 
 
 def _unit_tests_start_nothing(item: pytest.Item) -> Generator[None, object, object]:
+    earlier_threads.clear()
+    earlier_threads.update(set(threading.enumerate()) - {threading.current_thread()})
     started.clear()
     result = yield
     if started and not item.get_closest_marker("e2e"):
@@ -196,12 +202,21 @@ def tmp_path(tmp_path_factory: pytest.TempPathFactory, numbers: Iterator[int]) -
     return folder
 
 
+@contextlib.contextmanager
+def restored_signal_handlers() -> Iterator[None]:
+    """The command sets handlers of its own, also where it is called in this process."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 @pytest.fixture(autouse=True)
-def restored_sigterm_handler() -> Iterator[None]:
-    """The command line sets its own handler, also where a test calls it in this process."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
+def own_signal_handlers() -> Iterator[None]:
+    with restored_signal_handlers():
+        yield
 
 
 @pytest.fixture(scope="session")

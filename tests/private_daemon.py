@@ -125,8 +125,8 @@ def start(folder: Path, environment: Environment) -> None:
         time.sleep(0.1)
     try:
         let_out(bridge, environment)
-    except UnavailableError as problem:
-        note(f"containers have no network but the host's: {problem}")
+    except UnavailableError as error:
+        note(f"containers have no network but the host's: {error}")
 
 
 def bridge_of(folder: Path) -> str:
@@ -238,8 +238,8 @@ def why_silent(environment: Environment) -> str | None:
     """None when a daemon answers."""
     try:
         call(["docker", "version", "--format", "{{.Server.Version}}"], environment, timeout=30)
-    except UnavailableError as problem:
-        return str(problem)
+    except UnavailableError as error:
+        return str(error)
     return None
 
 
@@ -249,8 +249,8 @@ def call(command: Sequence[str], environment: Environment, *, timeout: float | N
         done = subprocess.run(
             command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout
         )
-    except (OSError, subprocess.TimeoutExpired) as problem:
-        raise UnavailableError(str(problem)) from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise UnavailableError(str(error)) from None
     if done.returncode:
         raise UnavailableError(f"{shlex.join(command)[:200]}: {last_lines(done.stderr or done.stdout)}")
     return done.stdout.strip()

@@ -10,8 +10,15 @@ import pytest
 
 CONFTEST = Path(__file__).with_name("conftest.py")
 TESTS = """
-import os, socket, subprocess
+import os, socket, subprocess, threading
 import pytest
+
+begins, ended = threading.Event(), threading.Event()
+
+def start_later():
+    begins.wait()
+    subprocess.run(["true"])
+    ended.set()
 
 @pytest.fixture(scope="session")
 def program():
@@ -38,6 +45,18 @@ def test_forks():
 def test_connects():
     with socket.socket() as client, pytest.raises(OSError):
         client.connect(("127.0.0.1", 1))
+
+def test_starts_a_thread_that_starts():
+    thread = threading.Thread(target=subprocess.run, args=(["true"],))
+    thread.start()
+    thread.join()
+
+def test_leaves_a_thread():
+    threading.Thread(target=start_later, daemon=True).start()
+
+def test_runs_beside_a_thread_of_another_test():
+    begins.set()
+    ended.wait()
 
 @pytest.mark.e2e
 def test_marked():
@@ -82,6 +101,9 @@ def test_a_unit_test_that_starts_something_fails(tmp_path):
         ["test_asks_for_what_starts", "ERROR"],
         ["test_forks", "FAILED"],
         ["test_connects", "FAILED"],
+        ["test_starts_a_thread_that_starts", "FAILED"],
+        ["test_leaves_a_thread", "PASSED"],
+        ["test_runs_beside_a_thread_of_another_test", "PASSED"],
     ], done.stdout
     assert "a unit test must not do this: subprocess.Popen; mark it @pytest.mark.e2e" in done.stdout
     assert "a unit test must not do this: os.fork" in done.stdout

@@ -39,8 +39,8 @@ def main(command: Sequence[str]) -> int:
         environment[MISSING] = str(missing)
     try:
         os.execvpe(command[0], command, environment)
-    except OSError as problem:
-        print(f"{command[0]}: {problem.strerror}", file=sys.stderr)
+    except OSError as error:
+        print(f"{command[0]}: {error.strerror}", file=sys.stderr)
         return 127
 
 

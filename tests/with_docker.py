@@ -96,8 +96,8 @@ def run(command: Sequence[str], environment: Environment) -> int:
 
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=prepare)
-    except OSError as problem:
-        print(problem, file=sys.stderr)
+    except OSError as error:
+        print(error, file=sys.stderr)
         return 127
     while child.poll() is None:
         received = signal.sigwaitinfo(awaited)
@@ -114,9 +114,9 @@ def images(environment: Environment, *, strict: bool, pool: Executor) -> Environ
     for variable, (name, *_) in RECIPES.items():
         try:
             found[variable] = made[variable].result() if variable in made else environment[variable]
-        except UnavailableError as problem:
+        except UnavailableError as error:
             if strict or not found:  # few tests need the plain one
-                raise UnavailableError(f"{problem}; {variable} can name another image than {name}") from None
+                raise UnavailableError(f"{error}; {variable} can name another image than {name}") from None
     return found
 
 
@@ -143,8 +143,8 @@ def compose(environment: Environment) -> Environment:
             install("mmdebstrap", "mmdebstrap", environment)
             note("fetching docker compose")
             make_compose(folder, environment)
-    except (UnavailableError, OSError) as problem:
-        return {"SLOP_CODE_TEST_NO_COMPOSE": str(problem)}
+    except (UnavailableError, OSError) as error:
+        return {"SLOP_CODE_TEST_NO_COMPOSE": str(error)}
     return {"SLOP_CODE_TEST_COMPOSE": str(folder)}
 
 

@@ -1,4 +1,4 @@
-"""Atomic writes, bounded reads, digests, and streams whose reader may be gone."""
+"""Atomic writes, folders that appear as a whole, bounded reads, digests, and streams whose reader may be gone."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import stat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+
+from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class TooLargeError(ValueError):
@@ -60,6 +63,37 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def new_folder(target: Path) -> Iterator[Path]:
+    """A folder to fill, which becomes `target` at the end, or goes where that fails. Errors name the target."""
+    path = Path(os.path.abspath(target))
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch.mkdir()
+        yield scratch
+        for folder, *_ in os.walk(scratch):
+            sync_folder(Path(folder))
+        os.rename(scratch, path)  # replaces an empty folder only
+        sync_folder(path.parent)
+    except OSError as error:
+        if error.filename is None or Path(error.filename).is_relative_to(scratch):
+            error.filename, error.filename2 = os.fspath(target), None
+        raise
+    finally:
+        if os.path.lexists(scratch):
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def check_new_folder(target: Path, option: str) -> None:
+    """Raises UsageError where `new_folder` would replace something. `option`: the one that names the folder."""
+    step = f"give a new or an empty folder with {option}"
+    if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
+        raise UsageError(f"{target}: not a folder; {step}")
+    if target.is_dir() and any(target.iterdir()):
+        raise UsageError(f"{target}: not empty, and nothing is replaced; {step}")
 
 
 def read_bounded(path: Path, limit: int) -> bytes:

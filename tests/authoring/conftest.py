@@ -10,6 +10,7 @@ from slop_code.authoring.check.strength.mutant import parse_budget
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.problem_folders import environment_for
 from slop_code.evaluation import ProblemConfig
+from tests.conftest import PROBLEM_CONFTEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -46,27 +47,7 @@ def test_no_words(run):
     done = run()
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "shout: no words\\n")
 """,
-    "tests/conftest.py": """\
-import shlex
-import subprocess
-
-import pytest
-
-
-def pytest_addoption(parser):
-    parser.addoption("--entrypoint", required=True)
-    parser.addoption("--checkpoint", required=True)
-
-
-@pytest.fixture
-def run(request):
-    argv = shlex.split(request.config.getoption("--entrypoint"))
-
-    def call(*words):
-        return subprocess.run([*argv, *map(str, words)], capture_output=True, text=True, timeout=5)
-
-    return call
-""",
+    "tests/conftest.py": PROBLEM_CONFTEST,
     "solutions/checkpoint_1/main.py": """\
 import sys
 

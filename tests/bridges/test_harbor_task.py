@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tomllib
 from pathlib import Path
@@ -119,8 +120,19 @@ def test_an_export_replaces_nothing(larder, tmp_path, capsys):
     assert run(argv) == 0
     before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
     assert run(argv) == 2
-    assert "replaces nothing" in capsys.readouterr().err
+    assert "not empty, and nothing is replaced; give a new or an empty folder with -o" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
+
+
+def test_an_export_that_fails_leaves_nothing_and_names_its_folder(larder, tmp_path, monkeypatch, capsys):
+    def refuse(source, _target):
+        raise OSError(28, "No space left on device", str(source))
+
+    monkeypatch.setattr(os, "rename", refuse)
+    target = tmp_path / "new/task"
+    assert run(["export-task", str(larder), "--format", "harbor", "-o", str(target)]) == 3
+    assert f"{target}: No space left on device" in capsys.readouterr().err
+    assert list(target.parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("image", ["python:3.12\nRUN rm -rf /", "", "a b", "-x"])

@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from slop_code.bridges.service import service_queue
+from slop_code.bridges.service import durable_jobs, service_queue
 from slop_code.bridges.service.durable_jobs import DurableJobs
+from slop_code.bridges.service.queue_records import QueueFullError
 from slop_code.bridges.service.request_bounds import MAX_BODIES_IN_MEMORY, RequestLimits
 from slop_code.bridges.service.server import HOST_NAMES
 from slop_code.bridges.service.service_records import EvaluateRequest
@@ -153,9 +154,38 @@ def test_a_job_that_cannot_be_read_at_the_start_is_queued_when_it_is_asked_for(q
     assert queue.counts() == (1, 0)
 
 
+def test_results_are_counted_when_they_are_stored_and_when_they_are_deleted(durable, monkeypatch, tmp_path):
+    """Not only when old ones are looked for, once a minute."""
+    monkeypatch.setattr(durable_jobs, "MAX_RESULTS", 2)
+    durable.cancel(durable.accept(request()))  # which counts what is there
+    jobs = ["a" * 32, "b" * 32]
+    unknown = json.dumps(request_for(problem="gone", durable=True))
+    write_files(tmp_path / "state", {f"{job}.request.json": unknown for job in jobs})
+    assert durable.resume() == (2, 0)
+    with pytest.raises(QueueFullError, match="2 results are kept; delete jobs that you fetched"):
+        durable.accept(request())
+    assert durable.cancel(jobs[0])
+    durable.accept(request())
+
+
+class NotedLock:
+    """A lock with an event for when a thread has to wait for it."""
+
+    def __init__(self, waited):
+        self.lock, self.waited = threading.Lock(), waited
+
+    def __enter__(self):
+        if not self.lock.acquire(blocking=False):
+            self.waited.set()
+            self.lock.acquire()
+
+    def __exit__(self, *error):
+        self.lock.release()
+
+
 @pytest.mark.e2e
 def test_a_scheduler_that_fails_while_a_job_is_added_runs_it_or_loses_it(monkeypatch, service_problems, tmp_path):
-    fail, taken, jobs = threading.Event(), threading.Event(), []
+    fail, dropping, jobs = threading.Event(), threading.Event(), []
 
     def failing_once(_jobs, context):
         if not fail.is_set():
@@ -169,12 +199,12 @@ def test_a_scheduler_that_fails_while_a_job_is_added_runs_it_or_loses_it(monkeyp
 
     def add(feed, job):
         fail.set()
-        taken.wait(1)  # with the queue's lock, this is in vain
+        assert dropping.wait(60)  # it waits for the queue's lock, or has none and drops what is there
         original_add(feed, job)
 
     def take(feed):
         jobs_and_cancelled = original_take(feed)
-        taken.set()
+        dropping.set()
         return jobs_and_cancelled
 
     original_add, original_take = JobFeed.add, JobFeed.take
@@ -182,6 +212,7 @@ def test_a_scheduler_that_fails_while_a_job_is_added_runs_it_or_loses_it(monkeyp
     monkeypatch.setattr(JobFeed, "take", take)
     monkeypatch.setattr(service_queue, "run_jobs", failing_once)
     with open_queue(service_problems, tmp_path) as queue:
+        monkeypatch.setattr(queue, "_lock", NotedLock(dropping))
         evaluation = queue.submit(request())
         assert evaluation.ended.result(60).state == "infrastructure_failure"
         monkeypatch.setattr(JobFeed, "add", original_add)

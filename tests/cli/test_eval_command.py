@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import json
 import os
@@ -10,10 +11,12 @@ import signal
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
 from slop_code.cli.main import run
+from slop_code.cli.shared_options import merge_command
 from slop_code.cli.signals import interrupts
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.runs.checkpoint_lines import read_lines
@@ -277,6 +280,28 @@ def test_one_problem_alone_does_not_replace_the_summary(folder, slop_code):
     assert out.splitlines()[-1] == "NOT PASSED (all-cases): 1 of 2 checkpoints"
     assert "`slop-code merge RUN_DIR -e local` writes that of the whole" in err
     assert everything(folder) == before
+
+
+def test_after_a_part_was_regraded_elsewhere_the_next_step_leaves_the_run_as_it_is(folder, slop_code):
+    assert slop_code("eval", "good", "-o", "out of it")[0] == 0
+    before = files_of(folder / "good")
+    status, _, err = slop_code("regrade", "good", "-o", "out of it", "--problem", "words")
+    assert (status, "`slop-code merge RUN_DIR -o 'out of it'` writes that of the whole run" in err) == (0, True)
+    assert slop_code("merge", "good", "-o", "out of it")[0] == 0
+    assert files_of(folder / "good") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "command"),
+    [
+        ({}, "slop-code merge RUN_DIR"),
+        ({"environment": "a b", "output": Path("out")}, "slop-code merge RUN_DIR -e 'a b' -o out"),
+        ({"snapshot_dir": "code"}, "slop-code merge RUN_DIR --snapshot-dir code"),
+    ],
+)
+def test_the_command_that_merges_has_the_options_that_matter(options, command):
+    defaults = {"environment": None, "output": None, "snapshot_dir": "snapshot"}
+    assert merge_command(argparse.Namespace(**{**defaults, **options})) == command
 
 
 def test_an_executor_that_is_not_there_is_refused_even_if_nothing_is_to_run(folder, slop_code):
@@ -602,6 +627,22 @@ def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
     assert second["tests"] == {"test_checkpoint_2.py::test_two_words": "passed"}
     stored = json.loads((folder / "part" / second["submission"] / "evaluation.json").read_text())
     assert (stored["deselected"], any(stored["passed"].values())) == (1, False)
+
+
+def test_the_parts_of_two_runs_of_one_name_leave_both_runs_as_they_are(folder, slop_code):
+    """Such runs go by their paths, which name no folder of the results."""
+    runs = [folder / parent / "good" for parent in ("a", "b")]
+    for path in runs:
+        shutil.copytree(folder / "good", path)
+    before = files_of(folder)
+    status, out, _ = slop_code("eval", *runs, "--group", "Core")
+    assert status == 0
+    assert [line.split(": ")[0] for line in out.splitlines()] == [
+        f"{path}/words/checkpoint_{number}" for path in runs for number in (1, 2)
+    ]
+    status, _, err = slop_code("eval", *runs, "--group", "Core", "-o", "part")
+    assert (status, "another run has the same name" in err) == (2, True)
+    assert files_of(folder) == before
 
 
 @pytest.mark.parametrize(

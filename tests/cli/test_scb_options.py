@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slop_code.cli import shared_options
 from slop_code.cli.main import parse, run
-from slop_code.runs import run_layout
 
 FLAGS = [
     ("eval RUN --env-config FILE", "eval RUN -e FILE"),
@@ -89,7 +87,3 @@ def test_seed_says_that_it_has_no_effect(capsys):
 def test_a_wrong_value_is_wrong_use(words, capsys):
     assert run(words.split()) == 2
     assert "error: " in capsys.readouterr().err
-
-
-def test_the_options_name_the_layout_of_a_run():
-    assert (shared_options.SNAPSHOT, shared_options.LAYOUT) == (run_layout.SNAPSHOT, run_layout.LAYOUT)

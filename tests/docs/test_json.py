@@ -82,6 +82,17 @@ def test_the_tables_have_every_field(
     assert (status, set(document)) == (expected, set(table_rows(section(PAGE, heading))))
 
 
+def test_the_plan_of_a_regrade_has_every_field(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed(capsys, "problems", "new", "tally")
+    (here / "other/tally/checkpoint_1/snapshot").mkdir(parents=True)
+    _, document = printed(capsys, "regrade", "other", "--problems-dir", "problems", "--dry-run")
+    rows = table_rows(section(PAGE, "slop-code regrade --dry-run"))
+    assert set(document) == set(rows)
+    assert [row["outcome"] for row in document["checkpoints"]] == ["evaluated for the first time"]
+    for name, meaning in rows.items():
+        assert all(set(row) <= set(re.findall(r"`(\w+)`", meaning[-1])) for row in document[name])
+
+
 @pytest.mark.usefixtures("here")
 def test_what_could_not_be_read_is_in_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["report", "run"], ["export", "run", "--format", "junit", "-o", "out.xml"]):

@@ -14,9 +14,10 @@ import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 MARK = "@@ snippet"
 IMAGE = "larder-python:1"
+PORT = "8765"
+"""That of the pages; it may be taken on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,9 @@ class Step:
 
 def steps(page: Path, staged: Path) -> Iterator[Step]:
     """Everything that a reader does on this page, in order."""
-    for number, block in enumerate(blocks(page)):
+    port = free_port()
+    for number, shown in enumerate(blocks(page)):
+        block = replace(shown, text=shown.text.replace(PORT, port))
         if not block.is_run:
             continue
         copy = staged / f"{number}.py"
@@ -60,6 +65,11 @@ def steps(page: Path, staged: Path) -> Iterator[Step]:
             yield Step(str(block), f"{shlex.quote(sys.executable)} {copy}", None)
         elif block.language == "console":
             yield from console_steps(block)
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
 
 
 def console_steps(block: Block) -> Iterator[Step]:

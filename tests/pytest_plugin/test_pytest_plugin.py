@@ -1,5 +1,6 @@
 """The pytest plugin: real pytest processes in problem folders, and its modules by themselves."""
 
+import contextlib
 import inspect
 import os
 import re
@@ -332,18 +333,9 @@ class TestRun:
     def test_a_timeout_kills_the_process_group(self, tmp_path):
         """Whatever it started, and although that holds the pipe."""
         lock = tmp_path / "lock"
-        code = f"""
-            import fcntl, os, signal, subprocess, sys
-            held = open({str(lock)!r}, "w")
-            fcntl.flock(held, fcntl.LOCK_EX)
-            waits = [sys.executable, "-S", "-c", "import signal; signal.alarm(60); signal.pause()"]
-            subprocess.Popen(waits, pass_fds=[held.fileno()])
-            print("started", flush=True)
-            signal.alarm(60)
-            signal.pause()
-            """
+        script = 'exec 9> "$0"; flock 9; sleep 60 & echo started; wait'  # a shell starts within the time on any machine
         with pytest.raises(pytest.fail.Exception) as failed:
-            call(code, timeout=3)
+            run_command(["sh", "-c", script, str(lock)], timeout=3)
         message = str(failed.value)
         assert message.startswith("ran: ")
         assert "expected: it ends within 3 s\n\nfound: it still runs after 3 s\n\nstdout so far:\nstarted" in message
@@ -697,19 +689,17 @@ def answers():
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve(parts, pause):
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(65536)
-                try:
+            with contextlib.suppress(OSError):  # the client is gone, or none came until the end
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65536)
                     for part in parts:
                         connection.sendall(part)
                     while pause is not None and not stop.wait(pause):
                         connection.sendall(parts[-1])
-                except OSError:
-                    pass
 
         def start(*parts, pause=0.0):
-            thread = threading.Thread(target=serve, args=(parts, pause))
+            thread = threading.Thread(target=serve, args=(parts, pause), daemon=True)
             threads.append(thread)
             thread.start()
             return listening.getsockname()[1]
@@ -717,8 +707,10 @@ def answers():
         threads = []
         yield start
         stop.set()
+        listening.shutdown(socket.SHUT_RDWR)  # wakes up who still waits for a client
         for thread in threads:
             thread.join(20)
+            assert not thread.is_alive()
 
 
 OK = b"HTTP/1.1 200 OK\r\n"

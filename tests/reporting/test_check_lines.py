@@ -58,6 +58,20 @@ def test_long_details_have_an_end():
     assert max(map(len, lines(step(finding), every=True))) < 600
 
 
+@pytest.mark.parametrize(
+    ("kept", "every", "rest"),
+    [
+        ({"detail": "line\n" * 2001}, True, "    | [... 1 line more; --json has them]"),
+        ({"detail": "line\n" * 2001}, False, "    | [... 1981 lines more; -v or --json has them]"),
+        ({"summary": ("line",) * 201}, False, "    [... 1 line more; --json has them]"),
+        ({"summary": ("line",) * 201}, True, "    [... 1 line more; --json has them]"),
+    ],
+)
+def test_the_lines_that_are_left_out_are_where_the_last_line_says(kept, every, rest):
+    findings = [Finding(GRAVE, Location("a.py", 1), "no", detail=kept["detail"])] if "detail" in kept else []
+    assert lines(step(*findings, summary=kept.get("summary", ())), every=every)[-1] == rest
+
+
 def test_odd_names_are_no_commands():
     odd = "\x1b]0;x\x07\r\u202e"
     finding = Finding(GRAVE, Location(f"{odd}.py", 1), odd, own_fix=odd, detail=odd)

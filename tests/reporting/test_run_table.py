@@ -44,9 +44,10 @@ def unknown(number, reason="killed", state="infrastructure_failure", **changes):
     return line(number, state=state, reason=reason, passed={}, pass_counts={}, total_counts={}, **changes)
 
 
-def shown(lines, issues=(), *, terminal=False, width=100, reasons=None):
+def shown(lines, issues=(), *, terminal=False, width=100, reasons=None, is_written=True):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_run(summarise(lines, issues, samples=True), lines, PassPolicy.ALL_CASES, console, reasons)
+    summary = summarise(lines, issues, samples=True)
+    show_run(summary, lines, PassPolicy.ALL_CASES, console, reasons, is_written=is_written)
     return console.file.getvalue().splitlines()
 
 
@@ -175,6 +176,19 @@ def test_issues_and_failures_are_listed_up_to_a_number():
     assert said[SHOWN_REASONS] == "... and 2 more: see summary.json"
     assert said[SHOWN_REASONS + 1] == "no verdict run/larder/checkpoint_1: killed 1"
     assert said[-2] == "... and 4 more: see summary.json"
+
+
+def test_what_is_left_out_of_a_part_of_a_run_is_in_no_summary():
+    issues = [RunIssue("run", f"problem_{number}", None, f"no {number}") for number in range(SHOWN_REASONS + 2)]
+    lines = [unknown(number, f"killed {number}") for number in range(1, SHOWN_REASONS + 5)]
+    lines += [line(1, run=f"run_{number:03}") for number in range(SHOWN_RUNS - 1)]
+    lines.append(line(2, run="last", warnings=[f"key {number}" for number in range(SHOWN_REASONS + 1)]))
+    assert [text for text in shown(lines, issues, is_written=False) if text.startswith("...")] == [
+        "... and 1 more runs; --json has them all",
+        "... and 2 more; --json has them all",
+        "... and 4 more; --json has them all",
+        "... and 1 more warning: see evaluation.json of each checkpoint",
+    ]
 
 
 def test_a_checkpoint_that_did_not_pass_says_why():

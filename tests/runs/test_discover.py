@@ -327,23 +327,32 @@ def test_a_folder_in_a_snapshot_is_refused(world, monday, path):
 
 
 @pytest.mark.parametrize(
-    ("path", "inside"),
+    ("path", "snapshot"),
     [
-        ("monday/words/checkpoint_1/snapshot", True),
-        ("monday/words/checkpoint_1/snapshot/not/there", True),
-        ("monday/words/checkpoint_9/snapshot/x", True),
-        ("elsewhere/x", True),
-        ("loop/x", False),
-        ("monday/out", False),
-        ("monday/words/checkpoint_1/out", False),
-        ("snapshot/out", False),
+        ("monday/words/checkpoint_1/snapshot", "monday/words/checkpoint_1/snapshot"),
+        ("monday/words/checkpoint_1/snapshot/not/there", "monday/words/checkpoint_1/snapshot"),
+        ("monday/words/checkpoint_9/snapshot/x", "monday/words/checkpoint_9/snapshot"),
+        ("elsewhere/x", "monday/words/checkpoint_2/snapshot"),
+        ("loop/x", None),
+        ("monday/out", None),
+        ("monday/words/checkpoint_1/out", None),
+        ("snapshot/out", None),
     ],
 )
-def test_what_lies_in_a_snapshot(world, monday, path, inside):
+def test_what_lies_in_a_snapshot(world, monday, path, snapshot):
     shutil.move(monday / "words/checkpoint_2/snapshot", world.folder / "elsewhere")
     (monday / "words/checkpoint_2/snapshot").symlink_to(world.folder / "elsewhere")
     (world.folder / "loop").symlink_to("loop")
-    assert bool(snapshot_around(world.folder / path, world.discover())) is inside
+    assert snapshot_around(world.folder / path, world.discover()) == (snapshot and world.folder / snapshot)
+
+
+@pytest.mark.parametrize(
+    ("path", "snapshot"),
+    [("words/checkpoint_9/code/x", "words/checkpoint_9/code"), ("words/checkpoint_9/snapshot/x", None)],
+)
+def test_what_lies_in_a_snapshot_of_another_name(world, monday, path, snapshot):
+    runs = world.discover(snapshot_dir="code")
+    assert snapshot_around(monday / path, runs) == (snapshot and monday / snapshot)
 
 
 def test_two_runs_of_one_name_go_by_their_paths(world, monday, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 
@@ -194,6 +195,24 @@ def test_a_submission_that_cannot_be_read_is_reported_once(world, copies):
     plan = world.plan([merge_copies(run, copies[:1])])
     assert [issue.label for issue in plan.issues] == ["monday/words/checkpoint_2"]
     assert results(world)[0] == "+"
+
+
+def test_a_snapshot_that_cannot_be_read_leaves_the_others_to_merge(world, copies, monkeypatch):
+    """As where a file is damaged on the disk."""
+    put(world, copies[0], 1)
+    put(world, copies[0], 2)
+    [run] = world.discover()
+    broken = checkpoint_folder(world.folder / "monday", 1) / "snapshot"
+
+    def listdir(path, real=os.listdir):
+        if str(path) == str(broken):
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    plan = world.plan([merge_copies(run, copies[:1])])
+    assert [issue.label for issue in plan.issues] == ["monday/words/checkpoint_1"]
+    assert results(world) == [None, "+", None]
 
 
 def test_a_copy_without_any_result_is_an_issue(world, copies):

@@ -283,6 +283,12 @@ def test_runs_with_the_same_submissions_count_once():
     assert summarise([*submitted("a", words="x"), *submitted("b", words="x")], [], samples=True).samples is None
 
 
+def test_runs_without_any_submission_are_no_copies_of_each_other():
+    issues = [RunIssue(run, None, None, "cannot be read") for run in ("c", "d")]
+    lines = [*submitted("a", words="x"), *submitted("b", words="y")]
+    assert summarise(lines, issues, samples=True).samples.copies == []
+
+
 def test_k_goes_as_far_as_the_problem_with_the_fewest_runs():
     table = {"a": {"words": "+", "letters": "+"}, "b": {"words": "-", "letters": "-"}, "c": {"words": "-"}}
     assert list(samples(table).checkpoints.pass_at_k) == ["1", "2"]

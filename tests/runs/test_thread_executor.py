@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import tempfile
@@ -124,15 +125,22 @@ def test_one_that_runs_and_one_that_waits_are_stopped_and_others_go_on(work):
     executor.close()
 
 
+def open_descriptors():
+    """Without those that only wait for the garbage collector, such as those of an earlier test."""
+    gc.collect()
+    return set(os.listdir("/proc/self/fd"))
+
+
 def test_no_descriptors_are_left(work):
     def evaluate(text):
         executor = ThreadExecutor(1, None, lambda _: None, Cache.default())
         executor.submit(work(text)).result(100)
         executor.close()
-        return sorted(os.listdir("/proc/self/fd"))
 
-    before = evaluate("print('hello')")
-    assert evaluate("print('bye')") == before
+    evaluate("print('hello')")
+    before = open_descriptors()
+    evaluate("print('bye')")
+    assert open_descriptors() <= before
 
 
 def test_a_job_without_a_thread_leaves_nothing_open(work, monkeypatch):
@@ -144,12 +152,12 @@ def test_a_job_without_a_thread_leaves_nothing_open(work, monkeypatch):
     events = []
     executor = ThreadExecutor(1, None, events.append, Cache.default())
     refused, good = work("print('bye')"), work("print('hello')")
-    before = sorted(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start new thread"):
             executor.submit(refused)
-    assert sorted(os.listdir("/proc/self/fd")) == before
+    assert open_descriptors() <= before
     assert executor.submit(good).result(100).facts.passed["all-cases"]
     executor.close()
     assert [event.kind for event in events].count(ProgressKind.RUN_TESTS) == 1

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code._io import sync_folder, write_new
+from slop_code._io import check_new_folder, new_folder, write_new
 from slop_code.bridges.harbor_secrets import exposed_secret
 from slop_code.bridges.specification import specification
 from slop_code.errors import UsageError
 from slop_code.execution.assets import asset_environment, copy_assets
-from slop_code.execution.cache import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,19 +44,9 @@ exit 1
 def export_harbor_task(problem: ProblemConfig, target: Path, base_image: str) -> None:
     """Write the task as a new folder. It appears as a whole, or not at all if it would have a test or a solution."""
     _check(problem, target, base_image)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-    try:
-        scratch.mkdir()
-        _write(problem, scratch, base_image)
-        _check_secrecy(problem, scratch)
-        for folder, *_ in os.walk(scratch):
-            sync_folder(Path(folder))
-        os.rename(scratch, target)  # replaces an empty folder only
-        sync_folder(target.parent)
-    finally:
-        if os.path.lexists(scratch):
-            remove_tree(scratch)
+    with new_folder(target) as folder:
+        _write(problem, folder, base_image)
+        _check_secrecy(problem, folder)
 
 
 def _check(problem: ProblemConfig, target: Path, base_image: str) -> None:
@@ -70,8 +58,7 @@ def _check(problem: ProblemConfig, target: Path, base_image: str) -> None:
         raise UsageError(f"{problem.path}: the asset {unfit[0]!r} has a name that a Dockerfile cannot have; rename it")
     if target.resolve().is_relative_to(problem.path.resolve()):
         raise UsageError(f"{target}: lies in the problem; give a folder outside of it with -o")
-    if os.path.lexists(target) and (target.is_symlink() or not target.is_dir() or any(target.iterdir())):
-        raise UsageError(f"{target}: exists already, and an export replaces nothing; give a new or an empty folder")
+    check_new_folder(target, "-o")
 
 
 def _write(problem: ProblemConfig, folder: Path, base_image: str) -> None:

@@ -58,13 +58,13 @@ def _add_info(actions: Commands) -> None:
 
 
 def _add_prune(actions: Commands) -> None:
-    clear = actions.add_parser(
+    prune = actions.add_parser(
         "prune",
         help="remove leftovers of killed evaluations, or the whole cache",
         description="Remove what killed evaluations left behind: folders, containers, volumes, images.",
         examples=["slop-code cache prune", "slop-code cache prune --all"],
     )
-    option = clear.add_argument
+    option = prune.add_argument
     option("--all", action="store_true", help="remove the whole cache, too; the next evaluation builds it again")
     option(
         "--results-limit",
@@ -73,8 +73,8 @@ def _add_prune(actions: Commands) -> None:
         help="shrink the stored results to SIZE, such as 500M; the most recently used stay; 0 removes all",
     )
     option("--docker", default="docker", metavar="BINARY", help="command of the container engine (default: docker)")
-    add_json(clear, "print what was removed as JSON, with sizes in bytes")
-    clear.set_defaults(run=run_prune)
+    add_json(prune, "print what was removed as JSON, with sizes in bytes")
+    prune.set_defaults(run=run_prune)
 
 
 def run_warm(arguments: argparse.Namespace) -> int:
@@ -85,11 +85,11 @@ def run_warm(arguments: argparse.Namespace) -> int:
     from slop_code.execution.environment import load_environment
     from slop_code.execution.sandbox import sandbox_for
 
-    store = Cache.default()
+    cache = Cache.default()
     problems = [ProblemConfig.from_yaml(path) for path in arguments.problems]
     ready: list[dict[str, object]] = []
-    with store.shared_lock():
-        sandbox = sandbox_for(load_environment(arguments.environment), store, print_progress)
+    with cache.shared_lock():
+        sandbox = sandbox_for(load_environment(arguments.environment), cache, print_progress)
         for problem in (None, *problems):
             tools = tools_for(sandbox, problem, read_test_lock(problem) if problem else None)
             ready.append({"problem": problem and file_safe(problem.name), "packages": tools.versions})
@@ -106,19 +106,19 @@ def run_info(arguments: argparse.Namespace) -> int:
     from slop_code.runs.result_cache import ResultCache
 
     cache = Cache.default()
-    store = ResultCache(cache)
+    result_cache = ResultCache(cache)
     kinds = {kind: folder_size(cache.root / kind) for kind in KINDS if kind != RESULTS}
-    results = store.info()
+    results = result_cache.info()
     if arguments.json:
-        stored = {"folder": str(store.root), **asdict(results), "limit": store.limit}
+        stored = {"folder": str(result_cache.root), **asdict(results), "limit": result_cache.limit}
         about = {"folder": str(cache.root), "kinds": {kind: asdict(size) for kind, size in kinds.items()}}
         print_json({**about, "results": stored})
         return Exit.PASSED
     print(f"cache: {cache.root}")
     for kind, size in kinds.items():
         print(f"  {kind:10} {_count(size.entries)}, {format_size(size.bytes)}")
-    print(f"results: {store.root}")
-    print(f"  {_count(results.entries)}, {format_size(results.bytes)} of at most {format_size(store.limit)}")
+    print(f"results: {result_cache.root}")
+    print(f"  {_count(results.entries)}, {format_size(results.bytes)} of at most {format_size(result_cache.limit)}")
     if results.oldest_use is not None and results.newest_use is not None:
         print(f"  used: first {_moment(results.oldest_use)}, last {_moment(results.newest_use)}")
     return Exit.PASSED
@@ -137,11 +137,11 @@ def run_prune(arguments: argparse.Namespace) -> int:
             print(action)
     trimmed = None
     if arguments.results_limit is not None:
-        store = ResultCache(cache, arguments.results_limit)
-        removed, freed = store.trim()
-        trimmed = {"folder": str(store.root), "removed": removed, "bytes": freed}
+        result_cache = ResultCache(cache, arguments.results_limit)
+        removed, freed = result_cache.trim()
+        trimmed = {"folder": str(result_cache.root), "removed": removed, "bytes": freed}
         if not arguments.json:
-            print(f"{store.root}: {_count(removed)} removed, {format_size(freed)}")
+            print(f"{result_cache.root}: {_count(removed)} removed, {format_size(freed)}")
     if arguments.json:
         print_json({"actions": [asdict(action) for action in actions], "results": trimmed})
     return Exit.PASSED

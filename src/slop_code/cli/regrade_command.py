@@ -18,6 +18,7 @@ from slop_code.cli.shared_options import (
     add_retries,
     add_snapshot_dir,
     add_workers,
+    merge_command,
 )
 
 if TYPE_CHECKING:
@@ -142,7 +143,8 @@ def _show(records: Mapping[str, RegradeRecord], folders: Mapping[str, str], argu
         for folder in folders.values():
             print_step(f"earlier results: {shlex.quote(folder)}; compare, show and report read them as a run")
         if arguments.problem:
-            print_step("no summary was written, as only a part was regraded; `slop-code merge RUN_DIR` writes it")
+            step = f"`{merge_command(arguments)}` writes that of the whole run"
+            print_step(f"no summary was written, as only a part was regraded; {step}")
 
 
 def _print_plan(evaluation: RunEvaluation, planned: Sequence[PlannedCheckpoint], *, as_json: bool) -> int:

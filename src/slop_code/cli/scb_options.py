@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import print_step
-from slop_code.cli.shared_options import SNAPSHOT
+from slop_code.runs.layout_names import SNAPSHOT
 
 if TYPE_CHECKING:
     import argparse

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,12 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, named_meanings, parse_policy
 from slop_code.evaluation.problem.problem_lookup import HOME_VARIABLE, PATH_VARIABLE, PROBLEMS_VARIABLE
+from slop_code.runs.layout_names import SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
-SNAPSHOT = "snapshot"
-LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
-"""Both as in `runs.run_layout`, which is not imported where commands are only named."""
 
 
 def add_policy(
@@ -122,6 +120,14 @@ def add_snapshot_dir(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"name of the folder of a snapshot in the folder of its checkpoint (default: {SNAPSHOT})",
     )
+
+
+def merge_command(arguments: argparse.Namespace) -> str:
+    """The `merge` that writes the summary of a run of which only a part was evaluated, with the options given there."""
+    snapshot_dir = None if arguments.snapshot_dir == SNAPSHOT else arguments.snapshot_dir
+    options = {"-e": arguments.environment, "-o": arguments.output, "--snapshot-dir": snapshot_dir}
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["slop-code", "merge", "RUN_DIR", *given])
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:

@@ -43,7 +43,8 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
     """`every`: allowed findings, too, and details in full."""
     yield step_line(step)
     yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
-    yield from ((f"    {truncate(printable(line))}", "dim") for line in _some(step.outcome.summary, SUMMARY_LINES))
+    summary = _some(step.outcome.summary, SUMMARY_LINES, "--json has them")
+    yield from ((f"    {truncate(printable(line))}", "dim") for line in summary)
     for finding in step.outcome.findings:
         yield from finding_lines(finding, folder, every=every)
     if every:
@@ -73,13 +74,15 @@ def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Ite
 
 
 def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[StyledLine]:
-    some = _some(lines, MAX_LINES if every else DETAIL_LINES)
+    where = "--json has them" if every else "-v or --json has them"
+    some = _some(lines, MAX_LINES if every else DETAIL_LINES, where)
     yield from ((f"    | {truncate(printable(line))}", "dim") for line in some)
 
 
-def _some(lines: Sequence[str], limit: int) -> Iterable[str]:
+def _some(lines: Sequence[str], limit: int, where: str) -> Iterable[str]:
+    """The first lines; `where`: how to get the others."""
     left = len(lines) - limit
-    return lines if left <= 0 else [*lines[:limit], f"[... {plural(left, 'line')} more; -v or --json has them]"]
+    return lines if left <= 0 else [*lines[:limit], f"[... {plural(left, 'line')} more; {where}]"]
 
 
 def _where(finding: Finding, folder: Path) -> str:

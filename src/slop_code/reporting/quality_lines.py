@@ -37,7 +37,7 @@ def show_quality(measured: Sequence[MeasuredSnapshot], console: Console) -> None
     drawn = layout_table("checkpoint", COLUMNS, rows, console.width) if console.is_terminal and rows else None
     for line in drawn or (Text(text) for each in measured for text in plain_lines(each)):
         console.print(line, soft_wrap=True)
-    print_lines(console, problems_of(measured))
+    print_lines(console, note_lines(measured))
 
 
 def plain_lines(measured: MeasuredSnapshot) -> Iterator[str]:
@@ -47,7 +47,7 @@ def plain_lines(measured: MeasuredSnapshot) -> Iterator[str]:
             yield f"{one_line(measured.target.label)}: {part}: {_sentence(figures)}"
 
 
-def problems_of(measured: Sequence[MeasuredSnapshot]) -> Iterator[StyledLine]:
+def note_lines(measured: Sequence[MeasuredSnapshot]) -> Iterator[StyledLine]:
     """Why figures are missing, and the number of files that no figure counts."""
     for each in measured:
         label = one_line(each.target.label)

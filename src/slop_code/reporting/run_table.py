@@ -16,6 +16,7 @@ from slop_code.reporting.table_layout import TableColumn, TableRow, layout_table
 from slop_code.reporting.terminal import print_lines
 from slop_code.reporting.text import (
     GROUP_HEADINGS,
+    JSON_HAS_ALL,
     first_line,
     format_clock,
     format_duration,
@@ -26,7 +27,7 @@ from slop_code.reporting.text import (
     rates_text,
 )
 from slop_code.reporting.word_meanings import chances_meaning, rates_meaning
-from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import totals_of
 
 if TYPE_CHECKING:
@@ -56,15 +57,18 @@ def show_run(
     policy: Policy,
     console: Console,
     failure_reasons: Mapping[str, str] | None = None,
+    *,
+    is_written: bool = True,
 ) -> None:
-    """`failure_reasons`: those of checkpoints that did not pass, by their labels."""
+    """`failure_reasons`: those of checkpoints that did not pass, by their labels. `is_written`: see `closing`."""
     for row_kind, rows in sections(summary, lines, policy):
         drawn = table(row_kind, rows, policy, console.width) if console.is_terminal else None
         for line in drawn or plain(row_kind, rows, policy):
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-    print_lines(console, closing(summary, lines, policy, failure_reasons or {}, explain=console.is_terminal))
+    reasons, explain = failure_reasons or {}, console.is_terminal
+    print_lines(console, closing(summary, lines, policy, reasons, explain=explain, is_written=is_written))
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
@@ -161,24 +165,30 @@ def closing(
     failure_reasons: Mapping[str, str],
     *,
     explain: bool,
+    is_written: bool,
 ) -> Iterator[StyledLine]:
-    """The lines below the tables; the verdict is the last. `explain`: with the meanings of the words."""
-    yield from more_line(summary.runs, SHOWN_RUNS, f" runs: see {SUMMARY_FILE}")
+    """The lines below the tables; the verdict is the last. `explain`: with the meanings of the words.
+
+    `is_written`: summary and lines are in files of the runs; those of a part of a run are in none.
+    """
+    rest = f": see {SUMMARY_FILE}" if is_written else JSON_HAS_ALL
+    yield from more_line(summary.runs, SHOWN_RUNS, f" runs{rest}")
     kept = {item.label: item.reason for item in summary.not_looked_at_again}
     issues = [(issue.label, issue.reason) for issue in summary.issues if issue.label not in kept]
-    yield from _reasons("issue", issues, "yellow")
-    yield from _reasons("not looked at again", list(kept.items()), "yellow")
+    yield from _reasons("issue", issues, "yellow", rest)
+    yield from _reasons("not looked at again", list(kept.items()), "yellow", rest)
     with_issue = {label for label, _ in issues}
     unknown = [line for line in lines if line.state != "evaluated" and line.label not in with_issue]
     unknown.sort(key=lambda line: line.state)  # infrastructure failures before checkpoints that were not started
-    yield from _reasons("no verdict", [(line.label, line.reason or NO_REASON) for line in unknown], "magenta")
+    yield from _reasons("no verdict", [(line.label, line.reason or NO_REASON) for line in unknown], "magenta", rest)
     failed = not_passed(lines, policy)
     limit = f" (only the first {MAX_READ_RESULTS} results are read)" if len(failed) > MAX_READ_RESULTS else ""
     known = [(line.label, failure_reasons.get(line.label) or failure_note(line)) for line in failed]
     yield from _reasons("not passed", known, "red", f" not passed{limit}: slop-code report says why")
     if summary.totals.retried:
         yield f"retried: {plural(summary.totals.retried, 'checkpoint')} needed more than one attempt", "yellow"
-    yield from _warnings([*summary.warnings, *(warning for line in lines for warning in line.warnings)])
+    warnings = [*summary.warnings, *(warning for line in lines for warning in line.warnings)]
+    yield from _warnings(warnings, LINES_FILE if is_written else f"{RESULT_FILE} of each checkpoint")
     if rates := rates_text(summary.totals):
         yield rates, ""
         if explain:
@@ -201,17 +211,16 @@ def _samples(summary: RunSummary, policy: Policy, *, explain: bool) -> Iterator[
         yield f"{one_line(run)}: the same submissions as in another run, so it counts as no further sample", "yellow"
 
 
-def _warnings(given: Sequence[str]) -> Iterator[StyledLine]:
+def _warnings(given: Sequence[str], all_warnings: str) -> Iterator[StyledLine]:
+    """`all_warnings`: what has those that are not shown."""
     warnings = list(dict.fromkeys(given))
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"
     if len(warnings) > SHOWN_REASONS:
-        yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {LINES_FILE}", "dim"
+        yield f"... and {plural(len(warnings) - SHOWN_REASONS, 'more warning')}: see {all_warnings}", "dim"
 
 
-def _reasons(
-    word: str, reasons: Sequence[tuple[str, str]], style: str, rest: str = f": see {SUMMARY_FILE}"
-) -> Iterator[StyledLine]:
+def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str, rest: str) -> Iterator[StyledLine]:
     """A reason that several have is said once, with the first of their labels; an empty one is only counted.
 
     `rest`: the end of the line that counts what is not shown.

@@ -43,7 +43,7 @@ def merge_copies(run: DiscoveredRun, copies: Sequence[Path]) -> DiscoveredRun:
     for submission in run.submissions:
         try:
             digests = expected.digests(submission)
-        except UsageError:
+        except (UsageError, InfrastructureError):
             continue
         try:
             _merge_submission(submission, run, copies, digests)

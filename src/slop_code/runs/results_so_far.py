@@ -6,14 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
-from slop_code.runs.discover import checkpoint_number
 from slop_code.runs.read_results import RunResults
-from slop_code.runs.run_layout import RESULT_FILE
-from slop_code.runs.scb.scb_lines import agent_facts_of, scb_lines_of
+from slop_code.runs.run_lines import lines_so_far
 from slop_code.runs.summary import skipped_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from slop_code.execution.progress_events import ProgressEvent
     from slop_code.runs.discover import DiscoveredRun
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from slop_code.runs.jobs.plan import Plan
     from slop_code.runs.run_evaluation import RunEvaluation
 
-NOT_YET = "not evaluated yet"
 RUNNING = "running: "
 """Beginning of the reason of a checkpoint whose tests run, before the counts."""
 
@@ -58,30 +55,5 @@ def stored_results(runs: Sequence[DiscoveredRun]) -> list[RunResults]:
 
 
 def _lines(run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]) -> list[CheckpointLine]:
-    lines = list(_planned(run, plan, known))
+    lines = list(lines_so_far(run, plan, known))
     return [*lines, *skipped_lines(lines, [issue for issue in plan.issues if issue.run == run.name])]
-
-
-def _planned(
-    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]
-) -> Iterator[CheckpointLine]:
-    """Not those with an issue, nor those of another shard."""
-    jobs = {target.key for job in plan.jobs for target in job.targets}
-    assert run.input_folder is not None
-    scb_lines = {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
-    for submission in run.submissions:
-        if submission.key not in known and submission.key not in jobs:
-            continue
-        facts = known.get(submission.key) or CheckpointFacts.no_verdict(NOT_YET)
-        assert submission.output is not None
-        problem, name = submission.problem, submission.checkpoint.name
-        path = os.path.relpath(submission.output / RESULT_FILE, run.folder) if facts.state == "evaluated" else None
-        yield CheckpointLine(
-            **dict(facts),
-            run=run.name,
-            problem=problem.name,
-            checkpoint=name,
-            order=checkpoint_number(problem, name),
-            evaluation=path,
-            agent=agent_facts_of(submission.path.parent, scb_lines.get((problem.name, name))),
-        )

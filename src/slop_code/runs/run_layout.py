@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
 from slop_code.evaluation.result_files.origin import stored_origin
+from slop_code.runs.layout_names import LAYOUT as LAYOUT
+from slop_code.runs.layout_names import LINES_FILE as LINES_FILE
+from slop_code.runs.layout_names import SNAPSHOT as SNAPSHOT
+from slop_code.runs.layout_names import SUMMARY_FILE as SUMMARY_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-LINES_FILE = "checkpoint_results.jsonl"
-SUMMARY_FILE = "summary.json"
-SNAPSHOT = "snapshot"
-LAYOUT = f"<problem>/<checkpoint>/{SNAPSHOT}"
 
 
 def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from slop_code.runs.checkpoint_lines import Regressions
     from slop_code.runs.discover import DiscoveredRun
-    from slop_code.runs.jobs.job_records import RunIssue, SubmissionKey
+    from slop_code.runs.jobs.job_records import RunIssue, Submission, SubmissionKey
     from slop_code.runs.jobs.plan import Plan
     from slop_code.runs.result_index import ResultIndex
+    from slop_code.runs.scb.scb_lines import ScbLine
 
+NOT_YET = "not evaluated yet"
 INTERRUPTED = "the evaluation was interrupted before this checkpoint was finished"
 
 
@@ -56,9 +59,7 @@ def lines_of(
     checkpoints = {(item.problem, item.name): item for item in _planned(run, plan, known, index)}
     for item in _kept_despite_issues(issues, index):
         checkpoints.setdefault((item.problem, item.name), item)
-    assert run.folder is not None
-    assert run.input_folder is not None
-    scb_lines = {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
+    scb_lines = _scb_lines(run)
     lines: list[CheckpointLine] = []
     before: _Checkpoint | None = None
     for item in sorted(checkpoints.values(), key=lambda item: (item.problem, item.order)):
@@ -67,44 +68,83 @@ def lines_of(
             if before is not None and before.problem == item.problem and plan.shard is None:
                 regressions = index.regressions(item.path, before.path, before.name)
             before = item
-        line = CheckpointLine.with_facts(
-            item.facts,
-            run=run.name,
-            problem=item.problem,
-            checkpoint=item.name,
-            order=item.order,
-            regressions=regressions,
-            evaluation=relative_path(item.path, run.folder) if _is_file_of(item, index) else None,
-            agent=agent_facts_of(item.inputs, scb_lines.get((item.problem, item.name))),
-            not_looked_at_again=item.not_looked_at_again,
-        )
-        lines.append(line)
+        lines.append(_line(run, item, scb_lines, has_file=_is_file_of(item, index), regressions=regressions))
     return [*lines, *skipped_lines(lines, issues)]
+
+
+def lines_so_far(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]
+) -> Iterator[CheckpointLine]:
+    """As `lines_of` while the evaluation goes on, without issues, earlier results and regressions."""
+    scb_lines = _scb_lines(run)
+    for submission, facts in _with_facts(run, plan, known):
+        item = _checkpoint(submission, facts or CheckpointFacts.no_verdict(NOT_YET))
+        yield _line(run, item, scb_lines, has_file=item.facts.state == "evaluated")
+
+
+def _scb_lines(run: DiscoveredRun) -> dict[tuple[str, str], ScbLine]:
+    """By problem and checkpoint."""
+    assert run.input_folder is not None
+    return {(line.problem, line.checkpoint): line for line in scb_lines_of(run.input_folder)}
+
+
+def _line(
+    run: DiscoveredRun,
+    item: _Checkpoint,
+    scb_lines: Mapping[tuple[str, str], ScbLine],
+    *,
+    has_file: bool,
+    regressions: Regressions | None = None,
+) -> CheckpointLine:
+    """`has_file`: the evaluation.json of the checkpoint is that of these facts."""
+    assert run.folder is not None
+    return CheckpointLine.with_facts(
+        item.facts,
+        run=run.name,
+        problem=item.problem,
+        checkpoint=item.name,
+        order=item.order,
+        regressions=regressions,
+        evaluation=relative_path(item.path, run.folder) if has_file else None,
+        agent=agent_facts_of(item.inputs, scb_lines.get((item.problem, item.name))),
+        not_looked_at_again=item.not_looked_at_again,
+    )
+
+
+def _with_facts(
+    run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts]
+) -> Iterator[tuple[Submission, CheckpointFacts | None]]:
+    """Submissions that are up to date or have a job; not those with an issue, nor those of another shard."""
+    jobs = {target.key for job in plan.jobs for target in job.targets}
+    for submission in run.submissions:
+        if submission.key in known or submission.key in jobs:
+            yield submission, known.get(submission.key)
+
+
+def _checkpoint(submission: Submission, facts: CheckpointFacts, not_looked_at_again: str | None = None) -> _Checkpoint:
+    assert submission.output is not None
+    problem, name = submission.problem, submission.checkpoint.name
+    path, order = submission.output / RESULT_FILE, checkpoint_number(problem, name)
+    return _Checkpoint(problem.name, name, order, path, facts, submission.path.parent, not_looked_at_again)
 
 
 def _planned(
     run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
 ) -> Iterator[_Checkpoint]:
-    """Submissions that are up to date or have a job; not those with an issue, nor those of another shard."""
+    """The checkpoints that `_with_facts` has, with an earlier verdict until there is a new result."""
     jobs = {target.key: (job.digest, plan.reason(job, target)) for job in plan.jobs for target in job.targets}
-    for submission in run.submissions:
-        facts = known.get(submission.key)
-        if facts is None and submission.key not in jobs:
+    for submission, facts in _with_facts(run, plan, known):
+        if facts is not None and facts.state == "evaluated":
+            yield _checkpoint(submission, facts)
             continue
         assert submission.output is not None
-        problem, name = submission.problem, submission.checkpoint.name
-        names = problem.name, name, checkpoint_number(problem, name)
-        path, inputs = submission.output / RESULT_FILE, submission.path.parent
-        if facts is not None and facts.state == "evaluated":
-            yield _Checkpoint(*names, path, facts, inputs)
-            continue
         digest, reason = jobs[submission.key]
         stale = INTERRUPTED if reason == OVERWRITE else reason  # a finished evaluation has facts
-        earlier = index.facts(path)
+        earlier = index.facts(submission.output / RESULT_FILE)
         if earlier is not None and earlier.is_verdict_on(digest):
-            yield _Checkpoint(*names, path, earlier, inputs, stale if facts is None else _failure_text(facts))
+            yield _checkpoint(submission, earlier, stale if facts is None else _failure_text(facts))
         else:
-            yield _Checkpoint(*names, path, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"), inputs)
+            yield _checkpoint(submission, facts or CheckpointFacts.no_verdict(f"not evaluated: {stale}"))
 
 
 def _failure_text(facts: CheckpointFacts) -> str:

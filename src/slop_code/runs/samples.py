@@ -97,7 +97,7 @@ def copies_among(runs: Mapping[Run, Mapping[tuple[str, str], str | None]]) -> li
         submissions = frozenset(runs[run].items())
         if submissions in known:
             copies.append(run)
-        elif all(runs[run].values()):
+        elif submissions and all(runs[run].values()):
             known.add(submissions)
     return copies
 

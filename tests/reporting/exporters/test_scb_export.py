@@ -297,7 +297,7 @@ def test_several_runs_are_folders_of_their_own(tmp_path):
         (["--format", "scb", "-o", "RUN"], "lies in the run"),
         (["--format", "scb", "-o", "RUN/words/exported"], "lies in the run"),
         (["--format", "scb", "-o", "RUN/words/checkpoint_1/snapshot/x"], "lies in a snapshot"),
-        (["--format", "scb", "-o", "FULL"], "not empty, and an export replaces nothing"),
+        (["--format", "scb", "-o", "FULL"], "not empty, and nothing is replaced"),
         (["--format", "scb", "-o", "FULL/file"], "not a folder"),
         (["--format", "csv", "--skips", "leave-out"], "--skips is for --format scb"),
         (["--format", "scb", "-o", "NEW", "--skips", "never"], "invalid choice"),

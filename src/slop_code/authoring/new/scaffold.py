@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
+from slop_code._io import new_folder
 from slop_code.errors import UsageError
-from slop_code.execution.cache import remove_tree
 
 TEMPLATES = Path(__file__).parent / "templates"
 SUFFIX = ".tmpl"
@@ -85,16 +84,12 @@ def free_target(name: str, parent: Path) -> Path:
 def write_problem(blueprint: Blueprint, parent: Path) -> Path:
     """The new folder appears as a whole or not at all, and never replaces anything."""
     target = free_target(blueprint.name, parent)
-    scratch = parent / f".{blueprint.name}.{secrets.token_hex(8)}"
     try:
-        for name, text in files_of(blueprint).items():
-            path = scratch / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        os.rename(scratch, target)
+        with new_folder(target) as folder:
+            for name, text in files_of(blueprint).items():
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{target}: cannot write the problem there: {error.strerror}; give another folder") from error
-    finally:
-        if os.path.lexists(scratch):
-            remove_tree(scratch)
     return target

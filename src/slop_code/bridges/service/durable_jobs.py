@@ -36,7 +36,7 @@ KEPT_S = 24 * 3600.0
 """Seconds for which a result is kept."""
 
 CLEANING_S = 60.0
-"""Interval at which old results are looked for, and the others counted."""
+"""Interval at which old results are looked for, and the others counted anew."""
 
 NO_FILE = {errno.ELOOP, errno.EINVAL, errno.EISDIR}
 """Errors of reading a link or a folder; others may pass."""
@@ -159,10 +159,21 @@ class DurableJobs:
         except OSError:
             self._unwritten[job] = answer
             return
+        self._count_result(1)
         try:
             self._path(job, REQUEST).unlink()
         except FileNotFoundError:  # cancelled meanwhile
-            self._path(job, RESULT).unlink(missing_ok=True)
+            self._remove_result(job)
+
+    def _count_result(self, change: int) -> None:
+        with self._lock:
+            self._results += change
+
+    def _remove_result(self, job: str) -> None:
+        """Whoever removes the file counts it; a job may end and be cancelled at the same time."""
+        with contextlib.suppress(FileNotFoundError):
+            self._path(job, RESULT).unlink()
+            self._count_result(-1)
 
     def get(self, job: str) -> JobAnswer | None:
         """None for an unknown id."""
@@ -211,8 +222,8 @@ class DurableJobs:
             self._unqueued.discard(job)
         if evaluation is not None:
             self._queue.withdraw(evaluation)
-        for end in (REQUEST, RESULT):
-            self._path(job, end).unlink(missing_ok=True)
+        self._path(job, REQUEST).unlink(missing_ok=True)
+        self._remove_result(job)
         return True
 
     def _known(self, job: str) -> bool:
@@ -222,13 +233,15 @@ class DurableJobs:
         if time.monotonic() - self._cleaned < CLEANING_S:
             return
         self._cleaned = time.monotonic()
-        self._results = 0
+        kept = 0
         for path in [self._path(job, RESULT) for job in self._ids(RESULT)]:
             with contextlib.suppress(OSError):
                 if path.stat().st_mtime < time.time() - KEPT_S:
                     path.unlink()
                 else:
-                    self._results += 1
+                    kept += 1
+        with self._lock:
+            self._results = kept
 
     def _ids(self, end: str) -> Iterator[str]:
         files = (path for path in sorted(self._folder.glob(f"*{end}")) if path.is_file())

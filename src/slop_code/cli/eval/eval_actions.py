@@ -14,7 +14,7 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
 from slop_code.cli.messages import print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
-from slop_code.cli.shared_options import selection_words
+from slop_code.cli.shared_options import merge_command, selection_words
 from slop_code.errors import UsageError
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.config import ProblemConfig
@@ -57,10 +57,8 @@ def evaluate(arguments: argparse.Namespace) -> int:
     runs = discover_given(arguments, arguments.problem, _mirror(arguments))
     status = _evaluate(runs, arguments, partial=bool(arguments.problem))
     if arguments.problem and not (arguments.dry_run or arguments.shard or selection_words(arguments)):
-        given = f" -e {shlex.quote(arguments.environment)}" if arguments.environment is not None else ""
-        output = f" -o {shlex.quote(str(arguments.output))}" if arguments.output is not None else ""
-        command = f"slop-code merge RUN_DIR{given}{output}"
-        print_step(f"no summary was written, as only a part was evaluated; `{command}` writes that of the whole run")
+        step = f"`{merge_command(arguments)}` writes that of the whole run"
+        print_step(f"no summary was written, as only a part was evaluated; {step}")
     return status
 
 
@@ -299,7 +297,8 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
             print(summary.model_dump_json(indent=2), flush=True)
         else:
             outputs = {item.label: item.output for run in evaluation.runs for item in run.submissions}
-            show_run(summary, lines, policy, ResultConsole(), checkpoint_reasons(lines, policy, outputs))
+            reasons = checkpoint_reasons(lines, policy, outputs)
+            show_run(summary, lines, policy, ResultConsole(), reasons, is_written=evaluation.settings.whole_runs)
             sys.stdout.flush()
     if arguments.output is not None:
         print_step(f"written: {arguments.output}")

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, EXIT_HELP, final_status
 from slop_code.cli.shared_options import (
-    LAYOUT,
     add_environment,
     add_executor,
     add_exit_zero,
@@ -25,6 +24,7 @@ from slop_code.cli.shared_options import (
     whole_number,
 )
 from slop_code.errors import UsageError
+from slop_code.runs.layout_names import LAYOUT
 
 if TYPE_CHECKING:
     import argparse

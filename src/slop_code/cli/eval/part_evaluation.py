@@ -16,7 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
-from slop_code.runs.folders.mirror import check_output_folder
+from slop_code.runs.folders.mirror import check_output_folder, mirror_folder
 from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
 from slop_code.runs.run_layout import RESULT_FILE
@@ -51,10 +51,11 @@ def evaluate_part(
         raise UsageError("--dry-run, --shard and --overwrite cannot be used with a selection of tests; leave them out")
     if arguments.output is not None:
         check_output_folder(arguments.output, runs)
-    with _output_folder(arguments.output) as folder:
-        part = [_with_outputs(run, folder) for run in runs]
+    with _output_folders(runs, arguments.output) as folders:
+        part = [_with_outputs(run, folder) for run, folder in zip(runs, folders, strict=True)]
         for item in (submission for run in part for submission in run.submissions):
-            check_replaces_no_verdict(folder / item.label)
+            assert item.output is not None
+            check_replaces_no_verdict(item.output)
         settings = replace(settings, overwrite=True, pytest_args=tuple(words))
         with open_runs(part, Cache.default(), settings, lock=False) as evaluation:
             control = RunControl()
@@ -72,20 +73,22 @@ def evaluate_part(
 
 
 @contextlib.contextmanager
-def _output_folder(given: Path | None) -> Iterator[Path]:
-    """The folder from the user, else one that is removed at the end."""
+def _output_folders(runs: Sequence[DiscoveredRun], given: Path | None) -> Iterator[list[Path]]:
+    """A folder for each run: in the one from the user, else in one that is removed at the end."""
     if given is not None:
-        yield given
+        yield [mirror_folder(given, run.name, several=True) for run in runs]
         return
     folder = Path(tempfile.mkdtemp(prefix="slop-code-part-"))
     try:
-        yield folder
+        yield [folder / str(number) for number in range(len(runs))]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _with_outputs(run: DiscoveredRun, folder: Path) -> DiscoveredRun:
-    return replace(run, submissions=tuple(replace(item, output=folder / item.label) for item in run.submissions))
+    """The run's results below `folder`, whatever the name of the run is: it may be a path."""
+    moved = (replace(item, output=folder / item.problem.name / item.checkpoint.name) for item in run.submissions)
+    return replace(run, submissions=tuple(moved))
 
 
 def _results(evaluation: RunEvaluation) -> Iterator[PartResult]:
@@ -129,7 +132,7 @@ def _document(part: PartResult) -> dict[str, object]:
 
 
 def _status(chosen: Sequence[PartResult], arguments: argparse.Namespace) -> Exit:
-    """The gravest of all: no result, then a test that did not pass."""
+    """The most severe status: no result, then a test that did not pass."""
     statuses = [
         Exit.INFRASTRUCTURE if part.results is None else exit_for(part.results, arguments.pass_policy)
         for part in chosen

@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     if arguments.watch:
         _watch(options, arguments)
-    problem = _problem(arguments)
+    problem = find_problem(arguments.problem, arguments.problems_dir)
     results = _run(problem, options, arguments)
     if arguments.json:
         print(results.model_dump_json(indent=2), flush=True)
@@ -98,10 +98,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _shows_pytest(arguments: argparse.Namespace) -> bool:
     """True if pytest's own output is shown: it has all failures, so they are not listed again."""
     return bool(arguments.verbose or arguments.pdb or arguments.pytest_arg)
-
-
-def _problem(arguments: argparse.Namespace) -> ProblemConfig:
-    return find_problem(arguments.problem, arguments.problems_dir)
 
 
 def _run(problem: ProblemConfig, options: RunOptions, arguments: argparse.Namespace) -> CorrectnessResults:
@@ -139,11 +135,11 @@ def _watch(options: RunOptions, arguments: argparse.Namespace) -> None:
     from slop_code.authoring.run_loop import file_states, solution_of, wait_for_change
     from slop_code.reporting.rerun_lines import print_changes
 
-    folders, last = [_problem(arguments).path], None
+    folders, last = [find_problem(arguments.problem, arguments.problems_dir).path], None
     while True:
         states = file_states(folders)
         try:
-            problem = _problem(arguments)
+            problem = find_problem(arguments.problem, arguments.problems_dir)
             folders = list(dict.fromkeys([problem.path, solution_of(problem, options)]))
             states = file_states(folders)
             results = _run(problem, options, arguments)

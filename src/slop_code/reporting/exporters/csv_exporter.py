@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from slop_code.runs.read_results import StoredCheckpoint
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""The last four are full-width forms, which some spreadsheets take for the same."""
-"""Starts of a text that a spreadsheet would execute."""
+"""Starts of a text that a spreadsheet would execute; the last four are full-width forms of the others."""
 
 
 def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -> None:  # noqa: ARG001

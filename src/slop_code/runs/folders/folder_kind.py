@@ -44,7 +44,7 @@ def kind_of(folder: Path, snapshot_dir: str = SNAPSHOT) -> FolderKind | None:
             return kind
         if kind is FolderKind.PROBLEM_OF_RUN and (own := _problem_kind(folder, level)):
             return own
-        level = list(islice(_folders_in(level, snapshot_dir), MAX_FOLDERS))
+        level = list(islice(_subfolders(level, snapshot_dir), MAX_FOLDERS))
     return None
 
 
@@ -79,7 +79,7 @@ def folder_advice(folder: Path, snapshot_dir: str = SNAPSHOT, *, taken: FolderKi
 
 def check_problem_of_run(folder: Path, snapshot_dir: str = SNAPSHOT) -> None:
     """Raises UsageError for a folder of another kind. An unknown one may be empty still."""
-    inner = islice(_folders_in([folder], snapshot_dir), MAX_FOLDERS)
+    inner = islice(_subfolders([folder], snapshot_dir), MAX_FOLDERS)
     if any(os.path.isdir(path / snapshot_dir) for path in inner):
         return
     if advice := folder_advice(folder, snapshot_dir):
@@ -101,7 +101,7 @@ def _is_problem(folder: Path) -> bool:
         return False
 
 
-def _folders_in(folders: Iterable[Path], snapshot_dir: str) -> Iterator[Path]:
+def _subfolders(folders: Iterable[Path], snapshot_dir: str) -> Iterator[Path]:
     for folder in folders:
         names = sorted(names_or_none(folder), key=natural_order)
         yield from (folder / name for name in names if name != snapshot_dir and os.path.isdir(folder / name))
@@ -109,6 +109,6 @@ def _folders_in(folders: Iterable[Path], snapshot_dir: str) -> Iterator[Path]:
 
 def _runs_in(folder: Path, snapshot_dir: str) -> str:
     """Names of the runs, on one line whatever they are."""
-    inner = islice(_folders_in([folder], snapshot_dir), MAX_FOLDERS)
+    inner = islice(_subfolders([folder], snapshot_dir), MAX_FOLDERS)
     runs = [path.name for path in inner if kind_of(path, snapshot_dir) is FolderKind.RUN]
     return first_names([name if name.isprintable() else repr(name) for name in runs], SHOWN_RUNS)

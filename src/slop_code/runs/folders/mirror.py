@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.errors import UsageError
 from slop_code.runs.folders.result_folders import LEVELS, result_files
-from slop_code.runs.run_layout import SNAPSHOT, names_or_none, real_path
+from slop_code.runs.run_layout import names_or_none, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,9 +80,10 @@ def snapshot_around(path: Path, runs: Sequence[DiscoveredRun]) -> Path | None:
     """The snapshot of these runs that the path is or lies in, whether the path exists or not."""
     real = real_path(path)
     for run in runs:
-        root = run.input_folder.resolve() if run.input_folder else None
-        if root and real.is_relative_to(root) and SNAPSHOT in real.relative_to(root).parts:
-            return path
+        if run.input_folder and real.is_relative_to(root := run.input_folder.resolve()):
+            parts = real.relative_to(root).parts
+            if run.snapshot_dir in parts:
+                return run.input_folder.joinpath(*parts[: parts.index(run.snapshot_dir) + 1])
         for submission in run.submissions:
             if real.is_relative_to(submission.path.resolve()):
                 return submission.path

@@ -5,20 +5,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
-import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slop_code._io import read_or_none, sync_folder, write_new
+from slop_code._io import check_new_folder, new_folder, read_or_none, write_new
 from slop_code.errors import ConfigError, ResultError, UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.origin import remembered_problem
-from slop_code.execution.cache import remove_tree
 from slop_code.quality.quality_record import quality_of
 from slop_code.quality.snapshot_diff import SnapshotHistory
 from slop_code.reporting.exporters.scb.carried_values import (
@@ -43,7 +39,8 @@ from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.scb.scb_report import EVALUATION_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
+    from pathlib import Path
 
     from slop_code.reporting.exporters import Skips
     from slop_code.reporting.exporters.scb.carried_values import ColumnsByCheckpoint
@@ -59,9 +56,9 @@ RESERVED_NAMES = {*RUN_FILES, RESULT_FILE, LINES_FILE, RESULT_SUMMARY_FILE, SNAP
 def export_folder(runs: Sequence[RunResults], target: Path, skips: Skips) -> None:
     """Writes one run to `target`, several to a folder in it for each. It appears as a whole or not at all."""
     check_target(target, runs)
-    with _new_folder(Path(os.path.abspath(target))) as scratch:
+    with new_folder(target) as folder:
         for run in runs:
-            _RunExport(run, scratch if len(runs) == 1 else scratch / folder_name(run.name), skips).write()
+            _RunExport(run, folder if len(runs) == 1 else folder / folder_name(run.name), skips).write()
 
 
 def check_target(target: Path, runs: Sequence[RunResults]) -> None:
@@ -71,10 +68,7 @@ def check_target(target: Path, runs: Sequence[RunResults]) -> None:
         raise UsageError(f"{target}: lies in a snapshot, where nothing is ever written; give another folder with -o")
     if inside := [run.folder for run in runs if real.is_relative_to(run.folder.resolve())]:
         raise UsageError(f"{target}: lies in the run {inside[0]}; give a folder outside of it with -o")
-    if os.path.lexists(target) and (target.is_symlink() or not target.is_dir()):
-        raise UsageError(f"{target}: not a folder; give a new or an empty folder with -o")
-    if target.is_dir() and any(target.iterdir()):
-        raise UsageError(f"{target}: not empty, and an export replaces nothing; give a new or an empty folder with -o")
+    check_new_folder(target, "-o")
 
 
 def folder_name(name: str) -> str:
@@ -83,27 +77,6 @@ def folder_name(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return f"{re.sub('[^A-Za-z0-9]+', '_', name)[:60]}-{digest}"
-
-
-@contextlib.contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder that becomes `target` at the end. Errors name the target."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}"
-    try:
-        scratch.mkdir()
-        yield scratch
-        for folder, *_ in os.walk(scratch):
-            sync_folder(Path(folder))
-        os.rename(scratch, target)  # replaces an empty folder only
-        sync_folder(target.parent)
-    except OSError as error:
-        if error.filename is None or Path(error.filename).is_relative_to(scratch):
-            error.filename, error.filename2 = os.fspath(target), None
-        raise
-    finally:
-        if os.path.lexists(scratch):
-            remove_tree(scratch)
 
 
 @dataclass(frozen=True, slots=True)
