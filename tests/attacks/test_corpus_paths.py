@@ -48,7 +48,7 @@ def docker_words() -> list[str]:
     names, support, source = c.ContainerNames("token"), Mount("support", c.SUPPORT), Mount("source", c.SOURCE)
     container = c.ContainerSpec(owner="me", image="image", workspace="/w", mounts=[support])
     return [
-        *c.worker_arguments("worker", container, [], covered=True),
+        *c.command_container_arguments("worker", container, [], covered=True),
         *c.judge_arguments(names, container, JOB, source),
         *c.subject_arguments(names, container, Limits(), "/usr/bin"),
     ]

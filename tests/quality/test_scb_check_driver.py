@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import resource
 import signal
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.e2e
 
 
 def crash(files):
+    faulthandler.disable()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
 
