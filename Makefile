@@ -72,9 +72,14 @@ $(VENV)/.system: tests/with_browser.py tests/with_docker.py tests/private_daemon
 demo: install
 	$(BIN)/slop-code eval-snapshot $(EXAMPLE)/solutions/checkpoint_3 -p $(EXAMPLE) -c 3 -o out/demo
 
+# Reading the tests keeps what Python and pytest compiled of them: workers that start together would each compile them all.
+$(VENV)/.compiled: $(VENV)/.test
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+	@touch $@
+
 # What comes from PyPI and what comes from Debian is installed side by side.
 test:
-	@$(MAKE) --no-print-directory --jobs=2 lint $(VENV)/.system
+	@$(MAKE) --no-print-directory --jobs=3 lint $(VENV)/.system $(VENV)/.compiled
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not long"
 
 long: install $(VENV)/.test
