@@ -40,6 +40,7 @@ def config(*lines: str) -> dict[str, str]:
     return {"config.yaml": "\n".join([*head, *lines, "checkpoints:", "  checkpoint_1: {order: 1}", ""])}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["corkboard", "hitcount", "larder", "rollcall"])
 def test_the_examples_are_clean(name, tmp_path):
     folder = shutil.copytree(EXAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
@@ -324,6 +325,7 @@ ODD = {
 }
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ODD)
 def test_odd_files_end_as_findings(bench, name):
     tried = bench({"tests/more.txt": "x"})

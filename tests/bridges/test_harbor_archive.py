@@ -115,6 +115,7 @@ def test_a_file_beyond_the_limit_is_a_hole_and_the_tree_is_over_it(folder):
     assert "16 GiB" in str(read_tree(folder).over_limit)
 
 
+@pytest.mark.e2e
 def test_zeros_take_no_room(folder):
     """A sparse file of the agent comes with all its zeros."""
     unpack(folder, ROOT, member("workspace/zeros", content=bytes(64 << 20)), END)

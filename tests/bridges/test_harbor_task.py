@@ -15,6 +15,8 @@ from slop_code.bridges.harbor_task import export_harbor_task
 from slop_code.cli.main import run
 from slop_code.evaluation.config import ProblemConfig
 
+pytestmark = pytest.mark.e2e
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
 SOLUTION_LINE = next(
     line.strip()

@@ -72,6 +72,7 @@ def requests_in_memory():
     return {id(each): each for each in gc.get_objects() if isinstance(each, EvaluateRequest)}
 
 
+@pytest.mark.e2e
 def test_a_waiting_durable_job_keeps_nothing_of_its_request(durable):
     asked = request(durable=True)
     job, alive = durable.accept(asked), weakref.ref(asked)
@@ -295,6 +296,7 @@ def test_parameters_of_an_archive(service, parameters, status, words):
     assert words in answer.text
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "fields",
     [

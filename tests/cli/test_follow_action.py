@@ -13,6 +13,8 @@ from slop_code.cli.main import parse, run
 from slop_code.errors import UsageError
 from slop_code.runs.run_layout import SUMMARY_FILE
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture
 def followed(world, monkeypatch):

@@ -16,6 +16,8 @@ from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, SUMMARY_FILE
 from slop_code.runs.summary import RunSummary
 from tests.plugin_packages import install_package
 
+pytestmark = pytest.mark.e2e
+
 
 @pytest.fixture
 def evaluated(world, monkeypatch, slop_code):

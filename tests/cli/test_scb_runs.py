@@ -12,6 +12,8 @@ from slop_code.runs.scb.scb_evaluation import FACTS_NOT_RECORDED
 from slop_code.verification.scb_result_check import NO_EVIDENCE
 from tests.scb_run import PROBLEMS, write_scb_run
 
+pytestmark = pytest.mark.e2e
+
 HOSTILE = "\x1b]0;owned\x07\r\u202e"
 LABELS = [f"{item.name}/checkpoint_{number + 1}" for item in PROBLEMS for number in range(len(item.checkpoints))]
 

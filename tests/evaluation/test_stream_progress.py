@@ -75,6 +75,7 @@ def test_anything_but_a_first_result_of_an_expected_test_is_ignored(read, counts
     assert counts == [(0, 0, 0), (1, 1, 0)]
 
 
+@pytest.mark.e2e
 def test_a_line_without_end_takes_no_memory(read):
     for _ in range(3 * LINE_LIMIT // (1 << 16)):
         read(b"x" * (1 << 16))

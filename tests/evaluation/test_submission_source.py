@@ -283,6 +283,7 @@ def packed(folder: Path, mode: str, **options: int) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("format", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
 @pytest.mark.parametrize(("mode", "suffix"), [("w", ".tar"), ("w:gz", ".tar.gz"), ("w:gz", ".tgz")])
 def test_an_archive_is_the_same_submission_as_its_folder(given, own_cache, mode, suffix, format, tmp_path):
@@ -412,6 +413,7 @@ def test_unpacking_can_be_cancelled_and_leaves_nothing(own_cache, tmp_path):
     assert everything_in(tmp_path) <= {"cache", "cache/sessions"}
 
 
+@pytest.mark.e2e
 def test_memory_does_not_grow_with_the_number_of_members():
     """tarfile keeps every member unless it is told not to."""
     import tracemalloc

@@ -321,6 +321,7 @@ def test_the_status_of_the_judge_comes_last(helper, given):
     assert os.WEXITSTATUS(archive.unpack_reports(reader(answer), {"reports": given})) == 5
 
 
+@pytest.mark.e2e
 def test_a_tree_travels_to_another_machine(given, tmp_path):
     fill(given)
     deep(given, 300)

@@ -143,6 +143,7 @@ def test_waiting_for_a_descriptor_ends_with_cancellation(token):
     os.close(reader)
 
 
+@pytest.mark.e2e
 def test_a_signal_that_does_not_wake_the_main_thread_is_noticed():
     """Another thread takes it, as when it comes just before the main thread blocks: no call returns for it."""
     noticed, before = threading.Event(), signal.signal(signal.SIGUSR1, lambda *_: noticed.set())

@@ -61,6 +61,7 @@ def longest_common(before, after):
     return row[-1]
 
 
+@pytest.mark.e2e
 def test_no_other_common_subsequence_is_longer():
     words = ["".join(word) for size in range(5) for word in itertools.product("ab", repeat=size)]
     chance = random.Random(1)
@@ -82,6 +83,7 @@ def test_a_spent_budget_has_no_answer():
     assert outer_blocks([b"a", b"x", b"y", b"b"], [b"a", b"y", b"b"]) == [Block(0, 0, 1), Block(2, 1, 2)]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -71,11 +71,13 @@ def drawn(board, width=80, *, terminal=True):
     return stream.getvalue()
 
 
+@pytest.mark.e2e
 def test_on_a_terminal_of_80_columns(twenty):
     lines = drawn(twenty).splitlines()
     assert [line.rstrip() for line in lines] == AT_80.splitlines()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("width", [66, 80, 100, 120, 200])
 def test_no_line_is_wider_than_the_terminal(twenty, width):
     lines = drawn(twenty, width).splitlines()

@@ -93,6 +93,7 @@ def test_a_warning_that_is_the_cause_is_said_once(tmp_path):
     assert checkpoint["warnings"] == ["first"]
 
 
+@pytest.mark.e2e
 def test_causes_are_bounded_and_escaped(tmp_path):
     long = HOSTILE + "x" * 10_000_000
     stored = result([failed("a", f"E   {long}")], infrastructure_failure_reason=long)
@@ -129,6 +130,7 @@ def test_a_checkpoint_has_what_it_was_made_from(tmp_path):
     }
 
 
+@pytest.mark.e2e
 def test_hostile_provenance_is_bounded_and_escaped(tmp_path):
     long = HOSTILE + "x" * 1_000_000
     stored = result(

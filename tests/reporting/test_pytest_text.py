@@ -58,6 +58,7 @@ def test_other_messages_stay_as_they_are(text):
     assert pytest_text(text) == text
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "text",
     [

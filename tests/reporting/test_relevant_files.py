@@ -70,6 +70,7 @@ def test_the_entry_file_is_that_of_the_command(command, expected):
     assert entry_file(result(provenance={"command": command})) == expected
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("text", ["a.b", "a/", "import a.", "/" * 99, "x.py ", "\0"], ids=range(6))
 def test_hostile_text_takes_linear_time(text):
     """A search whose time grows faster would not end within a minute."""

@@ -108,6 +108,7 @@ def test_a_link_is_not_followed(tmp_path):
     assert linked.of(PurePosixPath("test_a.py"), "test_a") is None
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "text",
     [

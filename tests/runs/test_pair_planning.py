@@ -105,6 +105,7 @@ def serial(jobs, slots):
     return simulated([WaitingWork(job.seconds, 1) for job in jobs], slots)[0]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("slots", [1, 2, 3, 4, 16])
 def test_random_runs_end_no_later_than_undivided_and_near_the_least_possible(slots):
     drawn, ends = random.Random(18), []

@@ -26,6 +26,8 @@ from slop_code.runs.result_cache import ResultCache
 from slop_code.runs.result_cache_key import duration_key, result_cache_key
 from slop_code.runs.run_layout import RESULT_FILE
 
+pytestmark = pytest.mark.e2e
+
 AT_ONCE = Retries(wait_s=0)
 LONG_S = 60
 """For what has to happen and is waited for; it is an error to wait so long."""

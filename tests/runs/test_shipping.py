@@ -76,6 +76,7 @@ def deep(root: Path) -> None:
     os.close(folder)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("fill", [plain, links, odd_names, special, closed, deep])
 def test_a_sent_tree_arrives_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], None]
@@ -125,6 +126,7 @@ def test_a_tree_with_another_digest_is_rejected(tmp_path: Path) -> None:
         unpack(pack(tmp_path / "source"), tmp_path / "there", planned)
 
 
+@pytest.mark.e2e
 def test_a_tree_of_several_blocks_arrives_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipping, "BLOCK_SIZE", 1 << 20)
     (tmp_path / "source").mkdir()

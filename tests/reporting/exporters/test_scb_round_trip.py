@@ -14,6 +14,8 @@ from slop_code.runs.read_results import read_runs
 from tests.marks import in_long
 from tests.scb_run import write_scb_run
 
+pytestmark = pytest.mark.e2e
+
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "exports.md"
 THE_FILE, THE_FOLDER = "the file", "the folder"
 ADDED, LEFT_OUT, CHANGED = "added", "left out", "changed"

@@ -144,6 +144,7 @@ def test_text_of_a_submission_is_neither_markup_nor_a_control_sequence(capsys, e
     assert shown.count("[bold]") >= 6
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "message",
     [
@@ -162,6 +163,7 @@ def test_a_huge_message_gives_a_short_line(message):
     assert len(line) < 300
 
 
+@pytest.mark.e2e
 def test_many_causes_give_few_lines():
     tests = [failed(f"test_{number}", f"E   KeyError: {number}") for number in range(10_000)]
     lines = texts(tests)
