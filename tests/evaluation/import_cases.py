@@ -267,7 +267,7 @@ SAFE = {
         def test_session_of_its_own():
             assert os.getpgid(0) == os.getpgrp()
         def test_leaves_a_process():
-            subprocess.Popen(["sleep", "300"])
+            subprocess.Popen(["sleep", "20"])
     """,
     "conftest.py": """
         import sys

@@ -99,8 +99,10 @@ def test_an_invariant_that_holds_is_not_reported(planted, deed, before):
         ('shutil.copy(sys.argv[0] + ".failing", place + "evaluation.json")', "another verdict than it earned"),
         (
             # Two commands: some shells replace themselves by the last one, and with them the folder's name.
-            'subprocess.Popen(["sh", "-c", "sleep 60; :", os.environ["TMPDIR"] + "/"], start_new_session=True)',
-            "is left: sh -c sleep 60; :",
+            # Its line shows that it is the shell: a process that is being started has no words yet.
+            'words = ["sh", "-c", "echo; sleep 60; :", os.environ["TMPDIR"] + "/"]\n'
+            "subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True).stdout.readline()",
+            "is left: sh -c echo; sleep 60; :",
         ),
         ("sys.exit(7)", "exit status 7"),
         ("raise KeyError", "a traceback"),
