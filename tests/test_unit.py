@@ -1,4 +1,4 @@
-"""Unit tests start no process: one that does fails, and is asked for its mark."""
+"""Rule that unit tests start no process."""
 
 from __future__ import annotations
 

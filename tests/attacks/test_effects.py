@@ -1,4 +1,4 @@
-"""Each effect of an attack is observed by itself, and none where there was none."""
+"""Observation of each effect of an attack, and of none."""
 
 from __future__ import annotations
 

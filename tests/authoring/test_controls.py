@@ -143,7 +143,7 @@ def test_the_previous_reference_may_pass_what_was_there_before(tmp_path):
     assert (finding.test, finding.severity) == ("test_checkpoint_1.py::core", Severity.NOTE)
 
 
-def test_a_whole_group_that_was_there_before_is_graver_unless_a_policy_tells_it(tmp_path):
+def test_a_whole_group_that_was_there_before_is_more_severe_unless_a_policy_expects_it(tmp_path):
     assert list(nothing_new_findings(tmp_path, rows({PREVIOUS: ["core", "old"]}))) == []
     [finding] = nothing_new_findings(tmp_path, rows({PREVIOUS: ["wrong"]}, tests=[("core", "C"), ("wrong", "E")]))
     assert finding.severity is Severity.WARNING

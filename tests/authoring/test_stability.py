@@ -1,4 +1,4 @@
-"""Tests that flip: what decides it, who is named, and how it is seen again."""
+"""Flipping tests: detection, causes, and the command that reproduces them."""
 
 from __future__ import annotations
 

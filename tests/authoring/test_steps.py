@@ -1,4 +1,4 @@
-"""A step that cannot be done: whose trouble it is, and that it stays its own."""
+"""Steps that cannot be done, and the cause that is reported."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NO_ENGINE = {"type": "docker", "name": "boxed", "docker": {"image": "none:1", "b
 
 
 def reported(*severities, **undone):
-    rule = Rule("a-rule", Severity.ERROR, "Wrong", "Mend it.")
+    rule = Rule("a-rule", Severity.ERROR, "Wrong", "Fix it.")
     found = tuple(Finding(rule, Location("a.py"), "wrong", own_severity=severity) for severity in severities)
     return CheckReport("shout", Path("shout"), "local", (StepReport("layout", StepOutcome(found), 0.0, **undone),))
 
@@ -203,7 +203,7 @@ def test_an_environment_of_its_own_that_does_not_load(check, problem):
 
 
 def test_tests_that_are_missing(check, problem, cache, need_bubblewrap):
-    """The problem itself stands in the way of the other steps: no trouble of this machine."""
+    """The problem itself stands in the way of the other steps: no failure of this machine."""
     need_bubblewrap()
     (problem / "tests/test_checkpoint_1.py").unlink()
     status, out, _ = check("--step", "layout", "--step", "reference", "--json")

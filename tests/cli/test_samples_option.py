@@ -1,4 +1,4 @@
-"""Runs are pooled only where the user says that they are samples of the same agent."""
+"""Option `--samples`, the only way to pool runs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ import os
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -28,6 +27,7 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.execution.environment import EnvironmentSpec
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of
 from tests.marks import in_long
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,11 +65,6 @@ def steps(page: Path, staged: Path) -> Iterator[Step]:
             yield Step(str(block), f"{shlex.quote(sys.executable)} {copy}", None)
         elif block.language == "console":
             yield from console_steps(block)
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
 
 
 def console_steps(block: Block) -> Iterator[Step]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PICTURES = Path(__file__).parents[2] / "out" / "screenshots"
 PATIENCE_MS = 100_000
-GRAVE = ("serious", "critical")
+SEVERE_IMPACTS = ("serious", "critical")
 
 
 def program() -> str:
@@ -165,7 +165,7 @@ def picture(request: pytest.FixtureRequest) -> Callable[..., None]:
     return take
 
 
-def grave_faults(page: Page) -> list[str]:
+def severe_violations(page: Page) -> list[str]:
     """What axe finds that keeps people out, each with the places where it is."""
     from axe_playwright_python.sync_playwright import Axe
 
@@ -173,7 +173,7 @@ def grave_faults(page: Page) -> list[str]:
     return [
         f"{fault['id']}: {fault['help']}: {[node['target'] for node in fault['nodes'][:5]]}"
         for fault in found
-        if fault["impact"] in GRAVE
+        if fault["impact"] in SEVERE_IMPACTS
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.browser import grave_faults, scrolls_sideways, visits
+from tests.e2e.browser import scrolls_sideways, severe_violations, visits
 
 pytestmark = pytest.mark.e2e
 
@@ -27,13 +27,13 @@ def test_a_page_without_faults(write, visit):
     """axe comes into a page that lets no script in."""
     page = visit(write("<p>Good.</p>", CLOSED))
     assert page.get_by_role("heading", name="A page").is_visible()
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     assert not scrolls_sideways(page)
 
 
-def test_grave_faults_are_found(write, visit):
+def test_severe_violations_are_found(write, visit):
     page = visit(write('<input><p style="color: #ccc">pale</p>'))
-    assert [fault.partition(":")[0] for fault in grave_faults(page)] == ["color-contrast", "label"]
+    assert [fault.partition(":")[0] for fault in severe_violations(page)] == ["color-contrast", "label"]
 
 
 def test_a_page_that_scrolls_sideways(write, visit):

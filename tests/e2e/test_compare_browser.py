@@ -9,7 +9,7 @@ import pytest
 from slop_code.comparison.diff import compare_sides
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.compare_page import write_comparison
-from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.e2e.browser import scrolls_sideways, severe_violations
 from tests.factories import write_run
 from tests.marks import in_long
 
@@ -235,7 +235,7 @@ def test_axe_finds_no_serious_violation(page_file, opened, picture, scheme, view
     page = opened(page_file, color_scheme=scheme)
     if view == "detail":
         open_test(page, "test_odd")
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"{view}-{scheme}")
 
 
@@ -262,7 +262,7 @@ def test_a_phone_shows_both_sides_of_each_row_at_once(page_file, opened, picture
     )
     assert min(heights) >= 24
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, "phone", whole=True)
 
 
@@ -275,7 +275,7 @@ def test_the_words_are_explained_by_keyboard(page_file, opened, picture):
     page.keyboard.press("Enter")
     meaning.wait_for()
     assert page.get_by_text("chance that at least one of k runs of the agent solves a checkpoint").is_visible()
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, "words")
 
 

@@ -1,4 +1,4 @@
-"""Whatever goes wrong with the engine is one message and exit status 3: never a verdict, never a traceback."""
+"""Failures of the engine: one message, exit status 3, no verdict, no traceback."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def flip(paths, old, new):
     ],
     ids=["environment", "its settings", "plugin", "tests", "roster"],
 )
-def test_damage_in_the_cache_is_mended(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
+def test_damage_in_the_cache_is_repaired(make_problem, make_submission, evaluate, tmp_path, cache, damage, rebuilt):
     problem = make_problem(
         {"test_checkpoint_1.py": PREAMBLE + "def test_it(entrypoint):\n    assert call(entrypoint) == 'x'\n"}
     )
@@ -292,7 +292,7 @@ def taking(make_problem):
     ids=["memory files", "empty files"],
 )
 def test_memory_that_is_nobodys(taking, make_submission, evaluate, limits, main):
-    held = f"{main}\nimport time; time.sleep(0.5)\nprint('all of it was taken')"
+    held = f"{main}\nimport time; time.sleep(10)\nprint('all of it was taken')"
     results = evaluate(taking, make_submission({"main.py": held}), environment={"limits": limits})
     assert [(test.status, test.failure_message) for test in results.tests] == [("passed", None)]
 

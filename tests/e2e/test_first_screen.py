@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
-from tests.e2e.browser import address, grave_faults, scrolls_sideways, visit_report
+from tests.e2e.browser import address, scrolls_sideways, severe_violations, visit_report
 from tests.factories import case, result
 from tests.leaderboard_runs import write_twenty_runs
 from tests.marks import in_long
@@ -90,7 +90,7 @@ def test_failures_come_first_and_what_they_were_made_from_last(written, picture,
     expect(third.get_by_text("exit status 1, larder: -: no title")).to_be_visible()
     expect(third.get_by_text("4 tests:")).to_be_visible()
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"failures-{width}-{scheme}", whole=True)
 
 
@@ -224,7 +224,7 @@ def test_marks_of_problems_show_the_failures_of_a_checkpoint(written, picture, w
     expect(marks.locator("[aria-current]")).to_have_count(1)
     expect(shown.get_by_role("link", name="old_4")).to_be_visible()
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"matrix-{width}-{scheme}", whole=True)
     page.reload()
     expect(shown.get_by_role("heading", level=3)).to_contain_text("larder checkpoint_3: 5 broke")
@@ -312,7 +312,7 @@ def test_of_many_runs_two_clicks_show_a_failure(twenty, visit, picture, width, s
     expect(failure).to_contain_text("3 tests")
     assert "open=aurora-3" in address(page)
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"run-open-{width}-{scheme}")
     runs.nth(2).locator(".cause .failure a").first.click()
     expect(page.get_by_role("dialog").get_by_text("at rollcall checkpoint_4, where it broke")).to_be_visible()

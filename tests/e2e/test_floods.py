@@ -43,7 +43,7 @@ TESTS = """
     def test_not_captured(run):
         assert run("stdout", capture_output=False).returncode == 0
 
-    def test_told(run):
+    def test_the_limit_is_in_the_message(run):
         assert "more than its limit of 8 MiB" in run("stdout").stderr
 
     def test_prints_itself():
@@ -89,7 +89,7 @@ def test_floods_of_output_are_bounded(make_problem, make_submission, cache, need
         "test_stdout": "failed",
         "test_stderr": "failed",
         "test_not_captured": "failed",
-        "test_told": "passed",
+        "test_the_limit_is_in_the_message": "passed",
         "test_prints_itself": "failed",
         "test_last": "passed",
     }

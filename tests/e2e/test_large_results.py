@@ -9,7 +9,7 @@ import yaml
 from playwright.sync_api import expect
 
 from tests.command import SLOP_CODE
-from tests.e2e.browser import grave_faults
+from tests.e2e.browser import severe_violations
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long]
 
@@ -93,5 +93,5 @@ def test_the_page_stays_small_and_shows_the_failure(evaluated, visit, picture):
         expect(dialog.locator(".code-diff summary").filter(has_text="main.py")).to_be_visible()
         expect(dialog.get_by_text("1 file of the same size too large to compare")).to_be_visible()
         picture(page, name)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     assert page.evaluate("window.pwned") is None

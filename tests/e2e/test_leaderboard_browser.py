@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from slop_code.reporting.html.run_page import write_report
 from slop_code.runs.read_results import read_runs
-from tests.e2e.browser import grave_faults, scrolls_sideways
+from tests.e2e.browser import scrolls_sideways, severe_violations
 from tests.leaderboard_runs import write_agent_run, write_twenty_runs
 
 pytestmark = pytest.mark.e2e
@@ -51,7 +51,7 @@ def test_the_table_fits_and_keeps_no_one_out(width, report, visit, picture):
     assert hidden == 0
     broke = page.get_by_role("region", name="Agents").locator("tbody tr").first.locator("td[data-head='tests: broke']")
     assert 0 <= broke.bounding_box()["x"] < width
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"agents-{width}")
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from slop_code.evaluation.policy import PassPolicy
 from slop_code.reporting.html.run_page import LiveReport, write_report
 from slop_code.runs.read_results import RunResults
-from tests.e2e.browser import grave_faults
+from tests.e2e.browser import severe_violations
 from tests.e2e.test_follow import letting_go
 from tests.factories import case, result
 from tests.reporting.html_runs import data_of
@@ -248,7 +248,7 @@ def test_a_page_of_a_real_evaluation_grows_until_its_end(evaluation, staying, vi
         re.compile("^Running: today/sums/checkpoint_[23] .*1 of . tests done")
     )
     expect(page.locator(".stacked .reason").filter(has_text="running: ")).to_have_count(2)
-    assert not grave_faults(page)
+    assert not severe_violations(page)
     picture(page, "evaluation")
     with letting_go(staying):
         assert evaluator.end() == 1, evaluator.said

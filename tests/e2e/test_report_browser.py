@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from benchmarks.big_run import write_big_run
 from tests.command import slop_code
-from tests.e2e.browser import address, grave_faults, scrolls_sideways
+from tests.e2e.browser import address, scrolls_sideways, severe_violations
 from tests.factories import write_run
 from tests.marks import in_long
 
@@ -342,7 +342,7 @@ def test_nobody_is_kept_out(report, visit, picture, view, scheme):
     page = visit(report, VIEWS[view], color_scheme=scheme, reduced_motion="reduce")
     show(page, view)
     picture(page, f"{view}-{scheme}")
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.browser import grave_faults, scrolls_sideways, visit_report
+from tests.e2e.browser import scrolls_sideways, severe_violations, visit_report
 from tests.factories import case
 from tests.marks import in_long
 from tests.reporting.html_runs import MEASURED, quality, store, store_snapshots
@@ -70,7 +70,7 @@ def test_a_test_that_broke_shows_the_code_that_changed(opened, picture, width):
     ]  # fmt: skip
     assert region.locator("img").count() == 0
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"diff-{width}")
 
 
@@ -168,7 +168,7 @@ def test_trends_of_the_code_are_beside_the_pass_rates(opened, picture, width):
     ]
     assert [row[1] for row in shown[titles[4]]] == ["–", "7.3%", "–", "–", "0.0%"]
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     lines.scroll_into_view_if_needed()
     picture(page, f"trends-{width}", whole=True)
 
@@ -192,7 +192,7 @@ def test_quality_over_checkpoints_is_shown_with_its_gaps(opened, tmp_path, pictu
         ["checkpoint_3", "30.0%", "50.0%", "0.0%"],
     ]
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     chart.scroll_into_view_if_needed()
     picture(page, f"quality-{width}", whole=True)
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.browser import address, grave_faults, scrolls_sideways, visit_report
+from tests.e2e.browser import address, scrolls_sideways, severe_violations, visit_report
 from tests.factories import case
 from tests.marks import in_long
 from tests.reporting.html_runs import store, store_snapshots
@@ -182,7 +182,7 @@ def test_the_panel_explains_a_failure_from_the_reason_to_the_history(opened, pic
     expect(dialog.get_by_role("region", name="Changes of main.py")).to_contain_text(f"+one = 2  # {VISIBLE}")
     pytest_output = dialog.locator("pre[aria-label='Output of pytest']")
     expect(pytest_output).to_be_hidden()
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     assert not scrolls_sideways(page)
     picture(page, f"failure-{width}-{scheme}")
     dialog.get_by_text("Output of pytest").click()
@@ -358,7 +358,7 @@ def test_a_phone_shows_groups_and_reasons(opened, picture, scheme):
     expect(under.get_by_text("Regression")).to_be_visible()
     expect(under.get_by_text("expected Leek, found leek")).to_be_visible()
     assert not scrolls_sideways(page)
-    assert grave_faults(page) == []
+    assert severe_violations(page) == []
     picture(page, f"phone-{scheme}")
     rows(page).first.focus()
     page.keyboard.press("ArrowRight")

@@ -1,4 +1,4 @@
-"""An evaluation that is stopped is over at once, and nothing of it is left."""
+"""Cancelled evaluations: a quick end, and nothing left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge that would import packages of the host is refused."""
+"""Refusal of a judge that would import packages of the host."""
 
 from __future__ import annotations
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -21,6 +19,7 @@ import pytest
 from slop_code.execution.bubblewrap import bwrap_binary
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.trees.archive import STATUS
+from tests.ports import free_port
 
 pytestmark = pytest.mark.e2e
 
@@ -97,17 +96,6 @@ def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, t
 
 
 WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]
-
-
-def is_free(port):
-    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-        return True
-    return False
-
-
-def free_port():
-    """One that the kernel gives to nobody by itself, so that it stays free."""
-    return str(next(filter(is_free, itertools.count(10_000 + os.getpid() % 20_000))))
 
 
 @pytest.fixture(params=["descriptors", "relay"])

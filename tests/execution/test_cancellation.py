@@ -1,4 +1,4 @@
-"""A stop ends what is waited for, once and for all, and what was begun is gone."""
+"""Cancel tokens, scopes, deadlines and waits."""
 
 from __future__ import annotations
 

@@ -86,6 +86,13 @@ def test_the_subject_s_container_has_limits(subject):
     assert int(value_of(options, "--shm-size")) <= 10
 
 
+def test_no_container_runs_the_health_check_of_its_image(subject, judge):
+    """It would run in the submission's folder, in the judge's container as root."""
+    container = c.ContainerSpec(owner="me", image="image", mounts=[])
+    setup = c.command_container_arguments("name", container, [], covered=True)
+    assert all("--no-healthcheck" in options_of(words) for words in (subject, judge, setup))
+
+
 def test_an_engine_is_asked_only_for_limits_that_it_can_enforce():
     """podman fails where a control group is not delegated to its user."""
     container = c.ContainerSpec(owner="me", image="image", mounts=[], enforced=frozenset({"memory", "processes"}))

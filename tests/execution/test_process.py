@@ -14,11 +14,12 @@ from slop_code.execution import process
 from slop_code.execution.process import MAX_TAIL, capture, open_piped, run
 
 pytestmark = pytest.mark.e2e
+STRIKING = (1, 4, 16, 64)
 GRANDCHILD = """
 {before}
 exec 9> "$1"
 flock 9
-sleep 50 &
+sleep 200 &
 exec 9>&-
 echo started
 {after}
@@ -31,10 +32,14 @@ def short_grace(monkeypatch):
     monkeypatch.setattr(process, "GRACE_S", 0.2)
 
 
-def shell(folder, script, *arguments, timeout):
-    """A shell starts soon also on a busy machine, so that its limit of time can be short."""
+def shell(folder, script, *arguments, timeouts, text):
+    """The result under the first of the timeouts that is long enough to print the text, however busy the machine is."""
     argv = ["/bin/sh", "-c", script, "sh", *map(str, arguments)]
-    return run(argv, env={}, log=folder / "log", timeout=timeout)
+    for timeout in timeouts:
+        done = run(argv, env={}, log=folder / "log", timeout=timeout)
+        if text in done.output:
+            break
+    return done
 
 
 def python(folder, code, *arguments, timeout=50.0, **options):
@@ -73,26 +78,26 @@ def test_the_call_decides_on_environment_folder_and_input(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "timeout", "exit_code"),
+    ("before", "after", "timeouts", "exit_code"),
     [
-        ("", "", 50, 0),
-        ("", "exit 4", 50, 4),
-        ("", "sleep 50", 4, None),
-        ("trap '' TERM", "sleep 50", 4, None),
+        ("", "", [60], 0),
+        ("", "exit 4", [60], 4),
+        ("", "sleep 200", STRIKING, None),
+        ("trap '' TERM", "sleep 200", STRIKING, None),
     ],
     ids=["ends", "fails", "hangs", "hangs and ignores"],
 )
-def test_nothing_of_the_group_is_left(short_grace, tmp_path, before, after, timeout, exit_code):
+def test_nothing_of_the_group_is_left(short_grace, tmp_path, before, after, timeouts, exit_code):
     lock = tmp_path / "lock"
-    done = shell(tmp_path, GRANDCHILD.format(before=before, after=after), lock, timeout=timeout)
+    done = shell(tmp_path, GRANDCHILD.format(before=before, after=after), lock, timeouts=timeouts, text="started")
     assert (done.exit_code, done.output) == (exit_code, "started\n")
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def test_output_after_sigterm_is_kept(tmp_path):
-    script = """trap 'printf bye; exit 0' TERM; printf 'hello '; while :; do sleep 50 & wait; done"""
-    done = shell(tmp_path, script, timeout=4)
+    script = """trap 'printf bye; exit 0' TERM; printf 'hello '; while :; do sleep 100 & wait; done"""
+    done = shell(tmp_path, script, timeouts=STRIKING, text="hello")
     assert (done.exit_code, done.output) == (None, "hello bye")
 
 

@@ -63,6 +63,7 @@ ROWS = [
     Row("fcntl", errno.EINVAL, (0, fcntl.F_SETLEASE, fcntl.F_RDLCK), (0, fcntl.F_GETFD, 0)),
     Row("socket", errno.EAFNOSUPPORT, (socket.AF_VSOCK, socket.SOCK_STREAM), (socket.AF_UNIX, socket.SOCK_STREAM)),
     Row("clone", errno.EPERM, (NEW_USER_NAMESPACE | THREAD_FLAGS, 0), (THREAD_FLAGS, 0)),
+    Row("clone", errno.EPERM, (NEW_MOUNT_NAMESPACE, 0), (THREAD_FLAGS, 0)),
     Row("unshare", errno.EPERM, (NEW_USER_NAMESPACE, 0), (0, 0)),
     Row("unshare", errno.EPERM, (NEW_MOUNT_NAMESPACE, 0), (0, 0)),
     *[

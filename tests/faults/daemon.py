@@ -31,7 +31,7 @@ def address() -> Path | None:
 
 
 def private_folder() -> Path | None:
-    """Of a daemon that was started for this command alone: only such a one may be kill_daemon."""
+    """The folder of a daemon that was started for this command alone; no other daemon may be killed."""
     found = address()
     return found.parent if found and found.parent.name.startswith("slop-code-docker-") else None
 

@@ -1,4 +1,4 @@
-"""Nothing is done twice: what is finished or stored stays as it is, and is not begun again."""
+"""Check that finished or stored work is not repeated."""
 
 from __future__ import annotations
 

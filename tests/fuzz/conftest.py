@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 MEMORY = 8 << 30
-"""Of addresses, for the process that fuzzes: what wants more is an error, and no trouble for the machine."""
+"""Address space of the process that fuzzes: more is an error, and does not harm the machine."""
 
 set_hypothesis_home_dir(HERE.parents[1] / "out" / "hypothesis")
 COMMON = {"deadline": None, "database": None, "print_blob": True, "suppress_health_check": list(HealthCheck)}

@@ -1,4 +1,4 @@
-"""Files that people write: whatever stands in them, a configuration or what is wrong with it."""
+"""Files that people write, with any content: a configuration or a named mistake."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.steps import STEPS, CheckReport, StepReport
 from slop_code.reporting.check_lines import counts, ending, heading, next_step, step_lines
 
-GRAVE = Rule("grave-thing", Severity.ERROR, "It is grave", "Mend it.")
+SEVERE = Rule("severe-thing", Severity.ERROR, "It is severe", "Fix it.")
 SLIGHT = Rule("slight-thing", Severity.NOTE, "It is slight", "Think of it.")
 
 
@@ -24,11 +24,11 @@ def test_a_step_without_findings_is_ok():
 
 
 def test_findings_are_printed_with_location_and_fix():
-    grave = Finding(GRAVE, Location("tests/a.py", 3), "no\nway", own_fix="Do this.", detail="x = 1\ny\n")
+    severe = Finding(SEVERE, Location("tests/a.py", 3), "no\nway", own_fix="Do this.", detail="x = 1\ny\n")
     slight = Finding(SLIGHT, Location("b.txt"), "hm")
-    assert lines(step(grave, slight)) == [
+    assert lines(step(severe, slight)) == [
         "  layout     1 error, 1 note  0.2 s",
-        "shout/tests/a.py:3: error: no\\nway [grave-thing]",
+        "shout/tests/a.py:3: error: no\\nway [severe-thing]",
         "    fix: Do this.",
         "    | x = 1",
         "    | y",
@@ -38,19 +38,19 @@ def test_findings_are_printed_with_location_and_fix():
 
 
 def test_a_problem_elsewhere_has_absolute_paths():
-    finding = Finding(GRAVE, Location("a.py"), "no")
+    finding = Finding(SEVERE, Location("a.py"), "no")
     [_, line, _] = [text for text, _ in step_lines(step(finding), Path("/elsewhere"))]
-    assert line == "/elsewhere/a.py: error: no [grave-thing]"
+    assert line == "/elsewhere/a.py: error: no [severe-thing]"
 
 
 def test_allowed_findings_are_counted():
-    finding = Finding(GRAVE, Location("a.py", 1), "no")
+    finding = Finding(SEVERE, Location("a.py", 1), "no")
     assert lines(step(allowed=(finding,))) == ["  layout     ok (1 allowed)  0.2 s"]
-    assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [grave-thing]"]
+    assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [severe-thing]"]
 
 
 def test_long_details_have_an_end():
-    finding = Finding(GRAVE, Location("a.py", 1), "m" * 1000, detail="line\n" * 30 + "z" * 1000)
+    finding = Finding(SEVERE, Location("a.py", 1), "m" * 1000, detail="line\n" * 30 + "z" * 1000)
     shown = lines(step(finding))
     assert len(shown) == 3 + 20 + 1
     assert shown[-1] == "    | [... 11 lines more; -v or --json has them]"
@@ -68,13 +68,13 @@ def test_long_details_have_an_end():
     ],
 )
 def test_the_lines_that_are_left_out_are_where_the_last_line_says(kept, every, rest):
-    findings = [Finding(GRAVE, Location("a.py", 1), "no", detail=kept["detail"])] if "detail" in kept else []
+    findings = [Finding(SEVERE, Location("a.py", 1), "no", detail=kept["detail"])] if "detail" in kept else []
     assert lines(step(*findings, summary=kept.get("summary", ())), every=every)[-1] == rest
 
 
 def test_odd_names_are_no_commands():
     odd = "\x1b]0;x\x07\r\u202e"
-    finding = Finding(GRAVE, Location(f"{odd}.py", 1), odd, own_fix=odd, detail=odd)
+    finding = Finding(SEVERE, Location(f"{odd}.py", 1), odd, own_fix=odd, detail=odd)
     shown = [
         *lines(step(finding, summary=(odd,))),
         *lines(step(broken=odd)),
@@ -93,7 +93,7 @@ def test_odd_names_are_no_commands():
     ids=["none", "several", "one"],
 )
 def test_findings_are_counted_by_severity(severities, said):
-    assert counts([Finding(GRAVE, Location("a"), "m", own_severity=one) for one in severities]) == said
+    assert counts([Finding(SEVERE, Location("a"), "m", own_severity=one) for one in severities]) == said
 
 
 @pytest.mark.parametrize("why", ["broken", "blocked"])
@@ -120,7 +120,7 @@ WHOLE = {name: StepReport(name, StepOutcome(), 0.1) for name in STEPS}
 
 def with_findings(name, *severities, checkpoint="checkpoint_2"):
     found = [
-        Finding(GRAVE, Location("a"), "m", own_severity=severity, checkpoint=checkpoint) for severity in severities
+        Finding(SEVERE, Location("a"), "m", own_severity=severity, checkpoint=checkpoint) for severity in severities
     ]
     return {name: StepReport(name, StepOutcome(tuple(found)), 0.1)}
 

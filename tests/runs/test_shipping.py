@@ -1,4 +1,4 @@
-"""Trees that are sent to another machine arrive unchanged."""
+"""Trees packed for another machine and unpacked unchanged."""
 
 from __future__ import annotations
 

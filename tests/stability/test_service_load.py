@@ -1,4 +1,4 @@
-"""A reward service under load whose processes are killed, and which is killed itself, loses nothing."""
+"""Reward service under load, with kills of its processes and of itself."""
 
 import pytest
 

@@ -16,7 +16,9 @@ TAG = "SLOP_CODE_ATTACK"
 """Environment variable of every process of an attack."""
 
 MAX_ENTRIES = 3000
-END_S = 5.0
+END_S = 60.0
+"""Seconds for killed processes to end, on a busy machine too."""
+
 SHARED_FOLDERS = {"/tmp": 4, "/var/tmp": 4, "/dev/shm": 4, "/dev/mqueue": 1, "/run": 2}
 """Folders to search, with the depth of the search."""
 

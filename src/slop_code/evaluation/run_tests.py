@@ -6,7 +6,7 @@ import contextlib
 import functools
 import shutil
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from slop_code._io import keep_ends, write_atomic
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 SESSION_BASE_S = 120.0
 SESSION_TEST_S = 6.0
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,7 @@ class Cache:
 
 
 def user_caches() -> Path:
-    """The user's cache folder; as root never that of another user, whose home `sudo -E` leaves in HOME.
+    """$XDG_CACHE_HOME, else .cache in the home; where root has another user's HOME, as after `sudo -E`, in root's own.
 
     There the user could not write what root has made, and the boxes of root could not read what the user has made.
     """
@@ -156,7 +156,8 @@ def user_caches() -> Path:
         return Path(named).expanduser()
     home = Path.home()
     if os.geteuid() == 0 and home.is_dir() and home.stat().st_uid != 0:
-        home = Path(pwd.getpwuid(0).pw_dir)
+        with contextlib.suppress(KeyError):  # a container may have no entry for root
+            home = Path(pwd.getpwuid(0).pw_dir)
     return home / ".cache"
 
 

@@ -59,8 +59,11 @@ def processor_places(cache: Cache) -> Iterator[Callable[[int], int]]:
 
 
 def processor_share() -> float:
-    """1 on a machine with a free processor. The probe has this process's affinity, control group and priority."""
+    """1 on a machine with a free processor; 0 if the probe fails, as a busy machine gives no verdict.
+
+    The probe has this process's affinity, control group and priority.
+    """
     done = capture([sys.executable, "-I", "-S", "-c", COMPUTE], PROBE_S)
     with contextlib.suppress(ValueError):
         return max(0.0, min(1.0, float(done.output)))
-    return 1.0
+    return 0.0

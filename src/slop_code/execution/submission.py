@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_DEPTH = 400
-"""Of nested folders; `copy_tree.c` has two descriptors open for each of them."""
+"""Nested folders of a tree; `copy_tree.c` has two descriptors open for each of them."""
 
 UNUSABLE = {errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL}
 """Errors that whoever made a folder can cause; others, such as those of a disk, are failures of the machine."""
@@ -298,7 +298,7 @@ def copy_small_tree(source: Path, target: Path, max_bytes: int, max_entries: int
 
 
 def copy_whole_tree(source: Path, target: Path, scratch: Path, *options: str) -> None:
-    """With links as links, pipes as pipes, and names of any bytes. `options`: further ones of cp."""
+    """Copy a tree with cp: links as links, pipes as pipes, names of any bytes. `options`: more options of cp."""
     argv = ["cp", "-a", *options, "--", f"{source}/.", str(target)]
     variables = {"PATH": os.environ.get("PATH", os.defpath)}
     done = run(argv, env=variables, log=scratch / "copy.log", timeout=COPY_S)

@@ -49,7 +49,7 @@ END_S = 30.0
 
 LOCK_POLL_S = 0.05
 MAX_STARTS = 3
-"""Of a template that ends without an answer: what killed it may have been an accident."""
+"""Starts of a template that ends without an answer: what killed it may have been an accident."""
 
 COLD_USES = 1
 """Evaluations before a template is started, which takes as long as a new judge: a single one does not need it."""

@@ -161,7 +161,7 @@ def _check_paths(source: Path) -> None:
 
 
 def copy_tree(source: Path, destination: Path, scratch: Path) -> None:
-    """Copy links as links, pipes as pipes, and names of any bytes."""
+    """As `copy_whole_tree`, for a tree whose paths are short enough."""
     _check_paths(source)
     destination.mkdir(parents=True, exist_ok=True)
     copy_whole_tree(source, destination, scratch)

@@ -29,7 +29,7 @@ SUFFIXES = frozenset(
     {".c++", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx", ".js", ".mjs", ".cjs", ".py", ".py3", ".pyw", ".rs", ".ts",
      ".zig"}
 )  # fmt: skip
-"""Of the languages that scb-check reads."""
+"""Suffixes of the languages that scb-check reads."""
 
 UNREAD_LANGUAGES = {
     ".c": "C", ".h": "C", ".cs": "C#", ".clj": "Clojure", ".dart": "Dart", ".ex": "Elixir", ".exs": "Elixir",

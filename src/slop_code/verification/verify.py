@@ -153,7 +153,7 @@ def _unchecked_groups(stored: CorrectnessResults) -> Iterator[str]:
 
 
 def _unchecked_quarantine(stored: CorrectnessResults) -> Iterator[str]:
-    """The evidence has the tests that the judge was told of, but only the problem has its own quarantine."""
+    """The evidence has the tests that the judge got as quarantined, but only the problem has its own quarantine."""
     names = [test.nodeid for test in stored.tests if test.quarantined]
     if names:
         more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""

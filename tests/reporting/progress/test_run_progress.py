@@ -345,7 +345,7 @@ def test_the_pace_is_printed_without_any_event():
     with progress:
         progress.started(JobStarted(job(submission())))
         clock.now += PACE_INTERVAL_S
-        assert stream.heard.wait(20)
+        assert stream.heard.wait(60)
     assert stream.getvalue().splitlines()[1] == "· [0/1] 1 running"
     assert not [one for one in threading.enumerate() if one.name == TICKER]
 

@@ -33,7 +33,7 @@ class EvaluationOutcome:
     source: EvaluationSource = "evaluated"
     attempts: int = 1
     fault: Fault = "request"
-    """Of a request that is rejected."""
+    """Whose mistake a rejected request is."""
 
     cancelled: bool = False
     """It ended without a verdict as nobody waits for it, or as the service is shutting down."""
@@ -56,7 +56,7 @@ class QueuedEvaluation:
 
     job: Job
     folders: ExitStack
-    """Of the submission and of its result, removed at the end."""
+    """Folders of the submission and of its result, removed at the end."""
 
     ended: Future[EvaluationOutcome] = field(default_factory=Future)
     requests: int = 1

@@ -41,7 +41,7 @@ RELEASE_BODY = "slop_code.release_body"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestLimits:
     max_bytes: int = 32 << 20
-    """Of a body."""
+    """Maximum size of a body."""
 
     token: str | None = None
     """None: no token is needed."""
@@ -63,7 +63,7 @@ class RequestBounds:
         """`refused` is called with the status of each refusal."""
         self._app, self._limits, self._refused = app, limits, refused
         self._bytes = 0
-        """Of all bodies in memory."""
+        """Bytes of all bodies in memory."""
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 HOST_NAMES = frozenset({"127.0.0.1", "[::1]", "localhost"})
-"""Of a server that only this machine can reach, in the header Host."""
+"""Names in the header Host of a server that only this machine can reach."""
 
 BACKLOG = 1024
 OTHER_CONNECTIONS = 256
@@ -42,7 +42,7 @@ HEADER_S = 10.0
 """Seconds in which the first request of a connection has to begin, with its whole header."""
 
 KEEP_ALIVE_S = 30.0
-"""The same for every further one."""
+"""Seconds in which every further request of a connection has to begin."""
 
 SEND_S = 60.0
 """Seconds in which a client has to read a part of an answer."""

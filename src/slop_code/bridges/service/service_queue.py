@@ -213,15 +213,17 @@ class ServiceQueue:
         except Exception:  # noqa: BLE001  (whoever waits gets an answer)
             reason = f"an error in slop-code itself\n{traceback.format_exc()}"
             outcome = EvaluationOutcome("infrastructure_failure", reason=reason)
-        if finished.facts.duration:
-            self.mean_duration_s += (finished.facts.duration - self.mean_duration_s) / 10
+        with self._lock:
+            if finished.facts.duration:
+                self.mean_duration_s += (finished.facts.duration - self.mean_duration_s) / 10
+            self._finished_count += 1
+            is_trim_due = self._finished_count % TRIM_INTERVAL == 0
         self._settle(evaluation, outcome)
-        self._finished_count += 1
-        if self._finished_count % TRIM_INTERVAL == 0:
+        if is_trim_due:
             self._result_cache.trim()
 
     def _outcome(self, evaluation: QueuedEvaluation, finished: SubmissionOutcome) -> EvaluationOutcome:
-        """Rejected are only filters that select nothing, which only pytest can say."""
+        """A request is rejected here only if its filters select no test, which only pytest can find out."""
         facts, output, job = finished.facts, finished.submission.output, evaluation.job
         if output is None or not os.path.exists(output / RESULT_FILE):
             if not evaluation.requests or self._control.stopped:

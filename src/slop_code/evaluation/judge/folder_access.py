@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 END_S = 60.0
-"""For the end of all processes; a busy machine takes its time."""
+"""Seconds for the end of all processes, on a busy machine too."""
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

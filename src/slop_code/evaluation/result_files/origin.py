@@ -49,7 +49,8 @@ def make_result_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            code = errno.EROFS if os.statvfs(folder).f_flag & os.ST_RDONLY else errno.EACCES
+            raise OSError(code, os.strerror(code))
     except OSError as error:
         raise UsageError(f"{folder}: results cannot be written there: {error.strerror}; give another folder") from error
 

@@ -1,7 +1,7 @@
 """Test code: the files of a tests folder that decide a verdict, which no call hands over to a submission.
 
 These are the files that pytest loads and the files that these import, directly or through each other. Where that
-cannot be told, every Python file of the folder is test code.
+cannot be determined, every Python file of the folder is test code.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def loaded_files(
     read: Callable[[PurePosixPath], Imports],
     import_roots: Iterable[str] | None = None,
 ) -> set[PurePosixPath] | None:
-    """The files in `start` and the files that they load, directly or through each other; None: it cannot be told.
+    """The files in `start` and the files that they load, directly or through each other; None: it cannot be determined.
 
     Without `import_roots`, code that changes `sys.path` may import from every folder.
     """

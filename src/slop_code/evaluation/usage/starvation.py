@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from slop_code.evaluation.usage.resources import Usage
 
 MAX_WAIT_SHARE = 0.25
-"""Of a time limit: a test that waited for more is not believed."""
+"""Share of a time limit; a test that waited for more is not believed."""
 
 MIN_FREE_SHARE = 0.75
-"""Of a processor: a machine on which a busy process gets less is busy with the work of others."""
+"""Share of a processor; where a busy process gets less, the machine is busy with other work."""
 
 
 def waited_for_others(test: TestResult | TestAttempt) -> float:

@@ -38,8 +38,8 @@ def _lock(group: Path) -> int:
 
 def remove_group(group: Path) -> None:
     """Remove the group and those in it, as far as no process is in them."""
-    with contextlib.suppress(OSError):
-        for folder in (*group.glob("*/"), group):
+    for folder in (*group.glob("*/"), group):
+        with contextlib.suppress(OSError):
             folder.rmdir()
 
 

@@ -161,7 +161,8 @@ static void close_others(void) {
     for (long fd = 3, end = sysconf(_SC_OPEN_MAX); fd < end && syscall(SYS_close_range, 3u, ~0u, 0) != 0; fd++) close((int)fd);
 }
 
-/* The first process of the box ends with the command, and the kernel then ends all others. */
+/* The first process of the box ends with the command, and the kernel then ends all others. Programs of the box can see
+ * it, so it keeps no capability and no descriptor. */
 static void be_first_process(void) {
     pid_t command = fork();
     if (command < 0) die("cannot fork");
@@ -185,9 +186,10 @@ _Noreturn static void enter_box(const struct box *box, unsigned uid, unsigned gi
     if (box->own_cgroups && unshare(CLONE_NEWCGROUP) != 0 && errno != EINVAL) die("no namespace of control groups");
     if (box->hostname && sethostname(box->hostname, strlen(box->hostname)) != 0) die("cannot set the host name");
     if (box->namespaces & CLONE_NEWNET) raise_loopback();
-    if (box->disable_userns) write_proc("sys/user/max_user_namespaces", "1");
+    if (box->disable_userns) write_proc("sys/user/max_user_namespaces", "1"); /* that of enter_last_user_namespace */
     build_root(box);
     if (box->disable_userns) enter_last_user_namespace(box);
+    /* No set-user-ID program gives a capability back, and no program can type into the caller's terminal. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) die("cannot set no_new_privs");
     if (setsid() < 0) die("no session");
     umask(mask);

@@ -14,7 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 struct tally copied;
 static uint32_t crc; /* of the entry that is being copied */
 static struct { uid_t uid; gid_t gid; } owner;

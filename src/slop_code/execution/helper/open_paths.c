@@ -123,7 +123,7 @@ int open_paths_main(int argc, char **argv) {
         if (fds[i] < 0) die("cannot open %s", argv[i]);
     }
     for (int i = begin + 1; i < covers; i += 2)
-        if (mount("tmpfs", argv[i], "tmpfs", MS_NOSUID | MS_NODEV, "mode=755") != 0) die("cannot cover %s", argv[i]);
+        if (mount("tmpfs", argv[i], "tmpfs", SAFE_FLAGS, "mode=755") != 0) die("cannot cover %s", argv[i]);
     for (int i = covers; i < end; i++)
         if (i != first_mapped - 1) mount_again(fds[i], argv[i], i >= first_mapped);
     if (users >= 0) become_root_of(users);

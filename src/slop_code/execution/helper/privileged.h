@@ -3,9 +3,7 @@
 #define PRIVILEGED_H
 #include "helper.h"
 
-/* For mount_setattr, as in <linux/mount.h>, which some versions of <sys/mount.h> do not go together with. */
-#define RECURSIVE 0x8000
-#define MAX_CAPABILITY 63
+#define MAX_CAPABILITY 63 /* above those of current kernels */
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 /* Set-user-ID bits and devices have no effect in these mounts. */
 #define SAFE_FLAGS (MS_NOSUID | MS_NODEV)
@@ -13,6 +11,9 @@
 #define MS_NOSYMFOLLOW 256
 #endif
 #define STATFS_NOSYMFOLLOW 0x2000 /* as statfs(2) gives it back */
+
+/* For mount_setattr, as in <linux/mount.h>, which some versions of <sys/mount.h> do not go together with. */
+#define RECURSIVE 0x8000
 struct attributes { uint64_t set, clear, propagation, users; };
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442

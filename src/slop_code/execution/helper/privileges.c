@@ -59,7 +59,7 @@ static void lower_limit(int resource, const char *value) {
 /* The subject can plant a link in a folder that it shares with the judge, for example its own report as a link to the
  * expected output. After this call the kernel follows no link below `path` for any process in this mount namespace. */
 static void forbid_links(const char *path) {
-    unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | MS_NOSUID | MS_NODEV;
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSYMFOLLOW | SAFE_FLAGS;
     struct statfs now;
     if (mount(NULL, path, NULL, flags, NULL) != 0) die("cannot forbid links below %s", path);
     /* Before Linux 5.10 the kernel accepts the flag and ignores it. */

@@ -17,8 +17,11 @@ static int kill_children(void) {
     size_t length = fread(buffer, 1, sizeof buffer - 1, file);
     fclose(file);
     buffer[length] = 0;
+    char *last = strrchr(buffer, ' ');
+    if (length == sizeof buffer - 1 && last) *last = 0; /* half a number may follow */
     int killed = 0;
-    for (char *word = strtok(buffer, " "); word; word = strtok(NULL, " "), killed++) kill(atoi(word), SIGKILL);
+    for (char *word = strtok(buffer, " "); word; word = strtok(NULL, " "))
+        killed += kill(atoi(word), SIGKILL) == 0; /* a set-user-ID program of another user cannot be killed */
     return killed;
 }
 
@@ -41,7 +44,8 @@ int reap_main(int argc, char **argv) {
     }
     int status = 0, result = 128 + SIGTERM;
     for (int ended = 0; !ended;) {
-        ended = sigwaitinfo(&watched, NULL) != SIGCHLD;
+        int number = sigwaitinfo(&watched, NULL);
+        ended = number > 0 && number != SIGCHLD; /* -1: this process was stopped and continued */
         for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
             if (pid == main_child) result = status_to_exit(status), ended = 1;
     }

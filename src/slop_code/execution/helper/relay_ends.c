@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 static uint32_t last_id;
 static int to_spawner = -1, of_subject = -1;
 

@@ -4,12 +4,13 @@
  * LISTENER is a descriptor, or the path of the socket over which `init --admit` sends it. NPROC limits all processes of
  * the user, so it is 0 (no limit) where the user has processes outside of the box. It is above PROCESSES, so that a
  * program that the kernel refuses a process leaves more than PROCESSES behind when it ends, and the watch sees them.
- * FOLDER is writable for the submission and of limited size. The spawner is process 1 of the subject's box, without
- * privileges: the kernel lets no process of a box kill its process 1. Other kernels do not know this rule, so with
- * --relay the spawner is root and calls are another user's; they come through the relay (relay.c), which connects to
- * PORT of the loopback network. It starts what launchers ask for, passes signals on, kills a call's process group when
- * its launcher is gone, and kills everything in the box over the memory limit or the process limit. It answers the
- * judge's plugin, which asks what the box used. */
+ * FOLDER is writable for the submission and of limited size.
+ *
+ * The spawner is process 1 of the subject's box, without privileges: the kernel lets no process of a box kill its
+ * process 1. Other kernels do not know this rule, so with --relay the spawner is root and calls are another user's;
+ * they come through the relay (relay.c), which connects to PORT of the loopback network. It starts what launchers ask
+ * for, passes signals on, kills a call's process group when its launcher is gone, and kills everything in the box over
+ * the memory limit or the process limit. It answers the judge's plugin, which asks what the box used. */
 #include "helper.h"
 
 #include <errno.h>

@@ -67,7 +67,9 @@ static const struct rule rules[] = {
     {SYS_clone3, ENOSYS, ALWAYS},
     {SYS_clone, EPERM, {{HAS_FLAG, 0, CLONE_NEWUSER}}},
     {SYS_unshare, EPERM, {{HAS_FLAG, 0, CLONE_NEWUSER}}},
-    {SYS_unshare, EPERM, {{HAS_FLAG, 0, CLONE_NEWNS}}}, /* Linux refuses it without a capability, gVisor does not */
+    /* Linux refuses a new mount namespace without a capability, gVisor does not. */
+    {SYS_clone, EPERM, {{HAS_FLAG, 0, CLONE_NEWNS}}},
+    {SYS_unshare, EPERM, {{HAS_FLAG, 0, CLONE_NEWNS}}},
     /* The first process of a box, which starts and counts the submission's processes, runs as the same user. The
      * submission must not slow it down, starve it or lower its limits. */
     {SYS_prlimit64, EPERM, {{EQUALS, 0, FIRST_PROCESS}}},

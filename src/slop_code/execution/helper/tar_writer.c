@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 static uint64_t written;
 
 static void put(int out, const void *data, size_t length) {

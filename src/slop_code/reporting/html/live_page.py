@@ -28,7 +28,7 @@ UNCHANGED_INTERVAL_S = 30.0
 
 SHOWN_RUNNING = 4
 MAX_WRITE_SHARE = 0.05
-"""Of the time, which writing takes at most."""
+"""Maximum share of the time that is spent on writing."""
 
 ReadResults = Callable[[], Sequence[RunResults]]
 """The results at the moment of the call, which is in another thread."""

@@ -102,6 +102,9 @@ def _lock(folder: Path, shard: Shard | None) -> Iterator[None]:
         if not try_lock(whole, fcntl.LOCK_SH if shard else fcntl.LOCK_EX):
             problem_holders = _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))
             raise _LockedError(_held_by(folder, [_holder(whole), *_shard_holders(own), *problem_holders]))
+        # Who evaluates a problem of a run that was never evaluated as a whole finds no folder to lock there.
+        if shard is None and (problem_holders := _holders(sorted(folder.glob(f"*/{STATE_DIR}/lock")))):
+            raise _LockedError(_held_by(folder, problem_holders))
         if shard is not None:
             whole.truncate(0)  # the text of a holder that was killed
             part = stack.enter_context(_open(own / f"shard-{shard.number}-of-{shard.count}.lock"))
