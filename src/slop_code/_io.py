@@ -67,7 +67,7 @@ def sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Yields a folder to fill; it is renamed to `target` at the end, or removed after an error. Errors name `target`."""
+    """Yields a folder to fill; at the end it becomes `target`, or is removed after an error. Errors name `target`."""
     path = Path(os.path.abspath(target))
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
