@@ -195,7 +195,9 @@ def test_exporters_keep_at_most_two_results_in_memory(name, stored):
 @pytest.mark.parametrize("name", ["csv", "parquet", "junit"])
 def test_a_closed_pipe_ends_the_export_without_an_error_message(name, stored):
     argv = [SLOP_CODE, "export", stored(count=30), "--format", name]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        process.stdout.close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    with subprocess.Popen(argv, stdout=writer, stderr=subprocess.PIPE) as process:
+        os.close(writer)
         assert process.stderr.read() == b""
     assert process.returncode == 141

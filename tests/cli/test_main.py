@@ -385,7 +385,7 @@ class TestEvalSnapshot:
         assert runner._copy_tests_from_problem(workspace) == ["test_checkpoint_1.py", "test_checkpoint_2.py"]
         environment = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "HOME": str(tmp_path)}
         by_hand = subprocess.run(
-            ["/bin/sh", "-c", printed], cwd=workspace, env=environment, capture_output=True, text=True, timeout=60
+            ["/bin/sh", "-c", printed], cwd=workspace, env=environment, capture_output=True, text=True, timeout=600
         )
         assert by_hand.returncode == 0, by_hand.stderr + by_hand.stdout
         assert "2 passed, 1 deselected" in by_hand.stdout

@@ -132,7 +132,7 @@ def visits(browser: Browser, shared_page: Page | None = None) -> Iterator[Callab
         else:
             page = own(viewport=size, color_scheme=color_scheme, reduced_motion=reduced_motion, **options)
         if clock is not None:
-            page.clock.install(time=clock - 1)
+            page.clock.install(time=clock - 3600)  # it goes on until it is paused
             page.clock.pause_at(clock)
         opened.add(file.resolve().as_uri())
         page.goto(file.resolve().as_uri() + fragment)

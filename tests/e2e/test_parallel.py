@@ -79,7 +79,7 @@ FIRST = """
         server.kill()
         server.wait()
         with pytest.raises(OSError):
-            for _ in range(2000):  # its end takes a moment
+            while True:  # its end takes a moment
                 get()
 
     def test_noted(sessions): assert sessions == ["first"]
@@ -246,14 +246,14 @@ def test_a_hang_in_one_pair_leaves_the_other_alone(make_problem, make_submission
         "    threading.Event().wait()\n"
         "def test_last(): pass\n",
     }
-    problem = make_problem(tests, config={"session_timeout": 6, "parallel": 2})
+    problem = make_problem(tests, config={"session_timeout": 20, "parallel": 2})
     results = evaluate(problem, make_submission({"main.py": ""}), 2, output_dir=tmp_path)
     assert {test.id: test.status for test in results.tests} == {
         **{"test_a": "passed", "test_b": "failed", "test_c": "passed"},
         **{"test_first": "passed", "test_hangs": "error", "test_last": "error"},
     }
     which = "pair 2 of 2: " if PAIRS > 1 else ""
-    reason = "session timeout of 6 s while running test_checkpoint_2.py::test_hangs"
+    reason = "session timeout of 20 s while running test_checkpoint_2.py::test_hangs"
     assert results.infrastructure_failure_reason == which + reason
     assert [test.failure_message for test in results.tests[4:]] == [f"{reason} (this test was running)", reason]
     assert results.pytest_exit_code == -1

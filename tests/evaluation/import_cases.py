@@ -166,7 +166,7 @@ SAFE = {
     "test_timeout.py": """
         import signal, time
         import pytest
-        @pytest.mark.timeout(0.2)
+        @pytest.mark.timeout(0.2, func_only=True)
         def test_slow():
             while True: time.sleep(0.01)
         def test_no_timer_of_the_last_test():

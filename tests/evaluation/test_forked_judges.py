@@ -117,7 +117,8 @@ ENDS = {
     "crash": "import faulthandler\ndef test_end(): faulthandler._sigsegv()",
     "pytest_exit": "import pytest\ndef test_end(): pytest.exit('enough', 9)",
     "interrupt": "def test_end(): raise KeyboardInterrupt",
-    "thread": "import threading\nE = threading.Event()\ndef test_end(): threading.Timer(0.1, print).start()",
+    "thread": "import threading\ndef wait():\n    threading.main_thread().join()\n    print()\n"
+    "def test_end(): threading.Thread(target=wait).start()",
     "hook": "def test_end(): pass",
 }
 

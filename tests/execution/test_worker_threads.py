@@ -145,5 +145,5 @@ def test_calls_leave_no_descriptors_and_no_tokens(threads):
     for _ in range(100):
         threads.wait_for(threads.submit(str))
     threads.close()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
     assert threads._tokens == {}

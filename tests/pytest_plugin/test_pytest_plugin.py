@@ -122,7 +122,7 @@ def plain_pytest(folder: Path, *arguments: str, **variables: str) -> subprocess.
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
 
@@ -223,18 +223,20 @@ class TestPlainPytest:
             """
         tests = """
             import time
+            import pytest
 
             def test_slow_to_report():
                 assert 1 == 2
 
+            @pytest.mark.timeout(2)
             def test_slow():
-                time.sleep(60)
+                time.sleep(600)
 
             def test_afterwards():
                 pass
             """
         files = {"tests/conftest.py": conftest, "tests/test_checkpoint_1.py": tests}
-        done = plain_pytest(problem(files), "tests", "--timeout=2", *OPTIONS)
+        done = plain_pytest(problem(files), "tests", "--timeout=50", *OPTIONS)
         assert "2 failed, 1 passed" in done.stdout, done.stdout + done.stderr
         assert "INTERNALERROR" not in done.stdout
 
@@ -248,13 +250,14 @@ class TestPlainPytest:
                 yield
                 time.sleep(600)
 
+            @pytest.mark.timeout(2)
             def test_slow(server):
                 time.sleep(600)
 
             def test_afterwards():
                 pass
             """
-        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests", "--timeout=2", *OPTIONS)
+        done = plain_pytest(problem({"tests/test_checkpoint_1.py": tests}), "tests", "--timeout=50", *OPTIONS)
         assert "1 failed, 1 passed, 1 error" in done.stdout, done.stdout + done.stderr
 
     def test_a_message_is_cut_before_it_is_shown(self, problem):
