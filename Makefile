@@ -104,7 +104,7 @@ flaky: install $(VENV)/.test
 UNNEEDED := ctrf hypothesispytest metadata pytest_jsonreport xdist
 MEMORY := $(if $(wildcard /dev/shm/.),TMPDIR=/dev/shm)
 UNIT := env $(MEMORY) $(BIN)/python -m pytest -q $(UNNEEDED:%=-p no:%) -m "not e2e"
-HALF := tests/runs tests/reporting tests/comparison tests/verification tests/docs tests/release
+HALF := tests/runs tests/reporting tests/comparison tests/verification tests/docs tests/release tests/bridges tests/quality
 .PHONY: unit-half unit-rest
 unit: install $(VENV)/.test
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-half unit-rest

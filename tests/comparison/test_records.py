@@ -10,6 +10,8 @@ from slop_code.comparison.records import Comparison
 from slop_code.errors import UsageError
 from slop_code.evaluation.policy import PassPolicy, parse_policy
 
+pytestmark = pytest.mark.e2e
+
 OLD, NEW = JudgeInputs("1", "3.11", "x"), JudgeInputs("2", "3.11", "x")
 
 

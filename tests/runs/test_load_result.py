@@ -16,6 +16,8 @@ from slop_code.runs.scb.scb_report import MAX_NAME_LENGTH, MAX_TESTS, ReportedTe
 from tests.factories import result, statuses
 from tests.scb_run import PROBLEMS, SKIP_REASON, expected_statuses, write_scb_run
 
+pytestmark = pytest.mark.e2e
+
 CHECKPOINTS = [(item.name, number) for item in PROBLEMS for number in range(1, len(item.checkpoints) + 1)]
 
 
