@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.e2e
 
 END_S = 60
 SESSION_S = 45
-MARK = "a-submission-that-waits"
+MARK = f"a-submission-that-waits-{uuid.uuid4().hex}"
+"""No other run of these tests on this machine has it."""
+
 TESTS = {
     "test_checkpoint_1.py": """
     import os
