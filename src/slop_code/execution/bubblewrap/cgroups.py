@@ -130,7 +130,7 @@ def _root_parent(root: Path, user: int | None) -> Path | None:
 
 
 def can_enter_groups(user: int, root: Path = ROOT) -> bool:
-    """Whether boxes of this user of the host can enter the groups that root makes; True where root makes none."""
+    """True if boxes of this user of the host can enter the groups that root makes, and where root makes none."""
     return not _is_unified(root) or not _parents(root) or group_of_boxes(root, user) is not None
 
 
