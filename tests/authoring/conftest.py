@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from slop_code.authoring.check.steps import check_step
 from slop_code.authoring.check.strength.mutant import parse_budget
 from slop_code.authoring.check.workbench import Effort, Workbench
 from slop_code.authoring.problem_folders import environment_for
@@ -89,3 +90,14 @@ def bench(authored: Callable[..., Path]) -> Callable[..., Workbench]:
         return Workbench(problem, environment_for(problem, None), effort=Effort(**effort))
 
     return make
+
+
+@pytest.fixture
+def found(bench: Callable[..., Workbench]) -> Callable[..., list[tuple[str, str]]]:
+    """`found(overlay)`: rule and location of each finding of the layout step."""
+
+    def check(*overlays: Mapping[str, str | None]) -> list[tuple[str, str]]:
+        report = check_step(bench(*overlays), "layout")
+        return [(one.rule.id, str(one.location)) for one in report.outcome.findings]
+
+    return check

@@ -103,6 +103,7 @@ def test_without_any_file_the_command_stays(authored, tmp_path):
 def test_what_a_passed_test_means(tmp_path, passed, rule, severity):
     [finding] = weak_test_findings(tmp_path, rows(passed))
     assert (finding.rule.id, finding.severity) == (rule, severity)
+    assert severity is finding.rule.severity or f"an {severity} if" in finding.rule.title
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from slop_code.authoring.check.failure_text import (
     MAX_LINES,
     failure_reason,
     first_lines,
+    last_lines,
     outcome_verb,
     shown_test,
 )
@@ -20,13 +21,23 @@ E       AssertionError: assert 'hello' == 'HELLO'
 E         - HELLO
 E         + hello
 """
+NAME_ERROR = """E   Failed: ran: slop-run main.py
+E   expected: exit status 0
+E   stderr:
+E   found: exit status 1
+E   stderr:
+E   Traceback (most recent call last):
+E     File "/workspace/main.py", line 1, in <module>
+E   NameError: name 'prnt' is not defined
+"""
 
 
 @pytest.mark.parametrize(
     ("message", "line"),
     [
-        (LONGREPR, "AssertionError: assert 'hello' == 'HELLO'"),
-        ("no marks\nlast line\n\n", "last line"),
+        (LONGREPR, "assert 'hello' == 'HELLO'"),
+        (NAME_ERROR, "NameError: name 'prnt' is not defined"),
+        ("no marks\nlast line\n\n", "no marks"),
         ("not today", "not today"),
         (None, "it left no message"),
         ("", "it left no message"),
@@ -41,6 +52,8 @@ def test_whatever_a_test_prints_stays_within_bounds():
     assert len(failure_reason("E  " + "x" * 10_000)) <= MAX_LINE
     assert len(first_lines("y" * 100_000)) <= MAX_DETAIL
     assert first_lines("a\n" * 100).count("\n") == MAX_LINES - 1
+    assert last_lines("a\n" * 100 + "the error").splitlines()[::19] == ["[... 82 lines before]", "the error"]
+    assert last_lines("a\nb") == "a\nb"
     assert shown_test(case("test_x[\x1b]0;a\nb]")) == "test_checkpoint_1.py::test_x[\\x1b]0;a b]"
 
 

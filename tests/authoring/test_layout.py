@@ -20,19 +20,8 @@ from slop_code.evaluation import ProblemConfig
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
 
 
-@pytest.fixture
-def found(bench):
-    """`found(overlay)`: rule and location of each finding of the step."""
-
-    def check(*overlays):
-        report = check_step(bench(*overlays), "layout")
-        return [(one.rule.id, str(one.location)) for one in report.outcome.findings]
-
-    return check
-
-
 def with_tests(text: str) -> dict[str, str]:
-    return {"tests/test_checkpoint_1.py": text}
+    return {"tests/test_checkpoint_1.py": f"{text}\n\ndef test_last(): ...\n"}
 
 
 def config(*lines: str) -> dict[str, str]:
@@ -218,13 +207,17 @@ def test_mistakes_of_config_have_lines(authored):
     ]
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: 1\na: 2", "- a", "", "a: \0", "\ud800"])
-def test_any_config_is_refused_with_a_finding(authored, text):
+@pytest.mark.parametrize("text", ["a: [", "a:\n\tb: 1", "a: 1\na: 2", "- a", "", "a: \0", "\ud800"])
+def test_a_config_that_is_no_yaml_mapping_has_no_wrong_value(authored, text):
     folder = authored()
     (folder / "config.yaml").write_bytes(text.encode("utf-8", "surrogatepass"))
     with pytest.raises(ConfigError) as error:
         ProblemConfig.from_yaml(folder)
-    assert {one.rule.id for one in config_report(error.value).outcome.findings} == {"config-invalid"}
+    [finding] = config_report(error.value).outcome.findings
+    assert (finding.rule.id, finding.fix.startswith("Make it a file in UTF-8 that this user may read")) == (
+        "config-unreadable",
+        True,
+    )
 
 
 def test_a_misspelt_key_that_has_to_be_there(authored):
@@ -357,6 +350,26 @@ def test_a_pipe_and_a_link_out_of_the_folder_are_not_read(bench, tmp_path):
     (tmp_path / "secret.py").write_text("x")
     (folder / "tests/data").symlink_to(tmp_path)
     assert "tests-missing" in {one.rule.id for one in step("layout").run(tried).findings}
+
+
+def test_a_file_in_place_of_the_tests_folder_is_one_finding(bench):
+    tried = bench()
+    folder = tried.problem.path
+    shutil.rmtree(folder / "tests")
+    (folder / "tests").touch()
+    [finding] = step("layout").run(tried).findings
+    assert (finding.rule.id, str(finding.location)) == ("tests-missing", "tests")
+    assert finding.message == "the tests folder cannot be used: it is not a folder"
+
+
+def test_a_quarantine_that_cannot_be_read_is_not_to_be_written(bench):
+    tried = bench()
+    (tried.problem.path / "tests/flaky.json").mkdir()
+    [finding] = step("layout").run(tried).findings
+    assert (finding.rule.id, finding.fix) == (
+        "quarantine-unreadable",
+        "Make it a file that this user may read, or remove it.",
+    )
 
 
 def test_an_allowed_finding_passes(bench):

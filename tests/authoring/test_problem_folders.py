@@ -40,8 +40,8 @@ def test_the_current_folder_is_the_problem_inside_of_one(base, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["empty"], "empty: has neither a config.yaml nor a folder of a problem"),
-        (["z"], "no problem 'z' in "),
+        (["empty"], "^empty has no config.yaml$"),
+        (["z"], "no problem 'z' in problems: there are a, b; give"),
         (["./z"], "z: no such folder"),
         (["mine/c/config.yaml"], "mine/c/config.yaml: a file; give the folder of the problem"),
     ],
@@ -53,5 +53,5 @@ def test_an_argument_without_a_problem_is_a_usage_error(base, given, said):
 
 
 def test_an_empty_problems_folder_is_a_usage_error(base):
-    with pytest.raises(UsageError, match="has no problem"):
+    with pytest.raises(UsageError, match=r"has no problem, and the current folder has no config.yaml; give"):
         problem_folders([], base / "empty")

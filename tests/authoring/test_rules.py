@@ -56,7 +56,7 @@ def assert_found(rule: str, report: StepReport) -> None:
 
 
 def test_every_rule_has_a_case():
-    assert {path.stem for path in RULES.glob("*.yaml")} == set(ALL_RULES)
+    assert {path.stem for path in RULES.glob("*.yaml")} == set(ALL_RULES), "tests/authoring/rules: a file for each rule"
     assert len(ALL_RULES) == sum(len(step(name).rules) for name in STEPS)
 
 

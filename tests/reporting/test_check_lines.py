@@ -37,6 +37,25 @@ def test_findings_are_printed_with_location_and_fix():
     ]
 
 
+def test_tests_that_failed_for_one_reason_are_shown_together():
+    def failed(name, cause):
+        return Finding(SEVERE, Location("a.py", 1), f"{name} fails", test=name, detail="E", shared_cause=cause)
+
+    findings = [failed("a", "fail: x"), failed("b", "fail: y"), *(failed(name, "fail: x") for name in "cdef")]
+    assert lines(step(*findings))[1:] == [
+        "shout/a.py:1: error: 5 tests fail: x [severe-thing]",
+        "    fix: Fix it.",
+        "    | E",
+        "    tests: a, c, d and 2 more; -v shows each",
+        "shout/a.py:1: error: b fails [severe-thing]",
+        "    fix: Fix it.",
+        "    | E",
+    ]
+    assert [line for line in lines(step(*findings), every=True) if "error:" in line] == [
+        f"shout/a.py:1: error: {name} fails [severe-thing]" for name in "abcdef"
+    ]
+
+
 def test_a_problem_elsewhere_has_absolute_paths():
     finding = Finding(SEVERE, Location("a.py"), "no")
     [_, line, _] = [text for text, _ in step_lines(step(finding), Path("/elsewhere"))]

@@ -14,6 +14,8 @@ from slop_code.evaluation.problem.problem_lookup import (
     problem_folder,
     problems_folders,
     problems_in,
+    shown_folders,
+    without_config,
 )
 from slop_code.execution.environment import load_environment
 
@@ -44,8 +46,8 @@ def problem_folders(given: Sequence[str], problems_dir: Path | None) -> list[Pat
     searched = problems_folders(problems_dir)
     folders = next((list(inner.values()) for folder in searched if (inner := problems_in(folder))), [])
     if not folders:
-        names = ", ".join(map(str, searched))
-        raise UsageError(f"{names}: has no problem, and there is no {CONFIG} here; give the path of a problem's folder")
+        fact = f"{shown_folders(searched)}: has no problem, and {without_config(Path())}"
+        raise UsageError(f"{fact}; give the path of a problem's folder")
     return folders
 
 
@@ -60,5 +62,4 @@ def _folders_for(given: str, problems_dir: Path | None) -> list[Path]:
         return folders
     if not os.path.isdir(path):
         return [problem_folder(given, problems_dir)]
-    fact = f"has neither a {CONFIG} nor a folder of a problem"
-    raise UsageError(f"{given}: {fact}; give a problem's folder, or its name and --problems-dir")
+    raise UsageError(without_config(path))

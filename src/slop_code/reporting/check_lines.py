@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from slop_code._suggestions import first_names
 from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.authoring.check.findings import Severity, count_by_severity
 from slop_code.authoring.check.steps import STEPS
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from slop_code.reporting.terminal import StyledLine
 
 DETAIL_LINES = 20
+SHOWN_TESTS = 3
+"""Names of tests that failed for the same reason."""
 MAX_LINES = 2000
 """Lines of a detail that is shown in full."""
 SUMMARY_LINES = 200
@@ -45,8 +49,11 @@ def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterat
     yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
     summary = _some(step.outcome.summary, SUMMARY_LINES, "--json has them")
     yield from ((f"    {truncate(printable(line))}", "dim") for line in summary)
-    for finding in step.outcome.findings:
-        yield from finding_lines(finding, folder, every=every)
+    for findings in [[finding] for finding in step.outcome.findings] if every else _by_cause(step.outcome.findings):
+        if len(findings) > 1:
+            yield from _group_lines(findings, folder)
+        else:
+            yield from finding_lines(findings[0], folder, every=every)
     if every:
         for finding in step.allowed:
             yield f"{_where(finding, folder)}: allowed: {one_line(finding.message)} [{finding.rule.id}]", "dim"
@@ -62,6 +69,23 @@ def step_line(step: StepReport) -> StyledLine:
     if not findings:
         return f"{start} ok{allowed}{took}", "green"
     return f"{start} {counts(findings)}{allowed}{took}", STYLES[max(finding.severity for finding in findings)]
+
+
+def _by_cause(findings: Sequence[Finding]) -> Iterable[list[Finding]]:
+    """Findings about several tests that failed for the same reason are one group."""
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        key = (finding.rule.id, finding.severity, finding.shared_cause) if finding.shared_cause else id(finding)
+        groups.setdefault(key, []).append(finding)
+    return groups.values()
+
+
+def _group_lines(findings: Sequence[Finding], folder: Path) -> Iterator[StyledLine]:
+    """In the words of the first finding; the others are only named."""
+    first = findings[0]
+    yield from finding_lines(replace(first, message=f"{len(findings)} tests {first.shared_cause}"), folder)
+    names = first_names([finding.test or "" for finding in findings], SHOWN_TESTS)
+    yield f"    tests: {one_line(names)}; -v shows each", ""
 
 
 def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PASSES = Rule.warning(
     "control-passes",
-    "A test passes for a program that does nothing",
+    "A test passes for a program that does nothing; an error if it is a Core test",
     "Check something that only a solution gets right: the whole output, not a part of it, and the exit status.",
 )
 EXIT_ONLY = Rule.warning(
@@ -48,7 +48,7 @@ BREAKS = Rule.error(
 )
 NOTHING_NEW = Rule.note(
     "passes-already",
-    "A test of a checkpoint passes with the reference of the previous checkpoint",
+    "A test of a checkpoint passes with the reference of the previous checkpoint; a warning if all of its group do",
     "Mark it regression if it tests old behaviour, or make it test new behaviour.",
 )
 STRICT = (PassPolicy.ALL_CASES, PassPolicy.ALL_NON_ERROR_CASES, PassPolicy.CORE_CASES, PassPolicy.ALL_CORE_CASES)

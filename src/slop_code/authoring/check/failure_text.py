@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code._safe_text import escape_control
+from slop_code.evaluation.failures.message_reason import message_reason
 
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
@@ -28,10 +29,8 @@ def single_line(text: str) -> str:
 
 
 def failure_reason(message: str | None) -> str:
-    """The first line that pytest marks as the error, otherwise the last line."""
-    lines = [line for line in (message or "").splitlines() if line.strip()]
-    marked = [line[1:] for line in lines if line.startswith("E ")]
-    return single_line((marked or lines[-1:] or ["it left no message"])[0])
+    """The line that says why, as `problems run` shows it."""
+    return single_line(message_reason(message or "", MAX_LINE)) or "it left no message"
 
 
 def first_line(text: str) -> str:
@@ -40,3 +39,11 @@ def first_line(text: str) -> str:
 
 def first_lines(message: str | None) -> str:
     return escape_control("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL)
+
+
+def last_lines(message: str | None) -> str:
+    """Of a failed test: its error is at the end."""
+    lines = (message or "").splitlines()
+    left = len(lines) - MAX_LINES
+    shown = lines if left <= 0 else [f"[... {left + 1} lines before]", *lines[left + 1 :]]
+    return escape_control("\n".join(shown), MAX_DETAIL)

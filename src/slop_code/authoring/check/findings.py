@@ -78,6 +78,9 @@ class Finding:
     detail: str = ""
     """Lines that show it: a diff, a failure, a command that reproduces it."""
 
+    shared_cause: str = ""
+    """Follows the number of tests where findings with the same text are shown together: `do not pass ...`."""
+
     measured: str = ""
     """The part of the message that the quarantine records as the reason."""
 

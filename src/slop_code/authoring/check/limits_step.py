@@ -7,7 +7,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import failure_reason, first_line, first_lines, shown_test, single_line
+from slop_code.authoring.check.failure_text import (
+    failure_reason,
+    first_line,
+    first_lines,
+    last_lines,
+    shown_test,
+    single_line,
+)
 from slop_code.authoring.check.findings import Finding, Location, Rule, Step, StepOutcome
 from slop_code.authoring.check.python_sources import location_of_test
 from slop_code.authoring.check.workbench import EvaluationRequest, evaluate_with_retry
@@ -291,7 +298,7 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
         f"Set limits: {{{', '.join(more)}}} or more in {file}, or make the reference use less.",
         checkpoint=checkpoint,
         test=test.nodeid if test else None,
-        detail=first_lines(short.reason),
+        detail=last_lines(short.reason) if test else first_lines(short.reason),
     )
 
 

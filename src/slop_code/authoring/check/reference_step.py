@@ -8,6 +8,7 @@ from slop_code.authoring.check.failure_text import (
     failure_reason,
     first_line,
     first_lines,
+    last_lines,
     outcome_verb,
     shown_test,
     single_line,
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 
 FAILS = Rule.error(
     "reference-fails",
-    "The reference does not pass a test",
+    "The reference does not pass a test; a note if the test is in quarantine",
     "Fix the reference or the test. A test that is skipped or expected to fail does not pass either: remove it.",
 )
 NO_VERDICT = Rule.error(
     "reference-no-verdict",
     "The tests give no verdict on the reference",
-    "Fix what the reason names; `slop-code problems run -v` shows the whole output of pytest.",
+    "Fix what the reason names; `slop-code problems run -v` shows what pytest prints.",
 )
 NOT_HANDED_OVER = Rule.error(
     "not-handed-over",
@@ -68,15 +69,16 @@ def findings_of(bench: Workbench, checkpoint: CheckpointConfig, results: Correct
     for test in results.tests:
         if test.status == "passed":
             continue
+        cause = f"with the reference of {name}: {failure_reason(test.failure_message)}"
         yield Finding(
             FAILS,
             location_of_test(folder, test.nodeid),
-            f"{shown_test(test)} {outcome_verb(test)} with the reference of {name}: "
-            f"{failure_reason(test.failure_message)}",
+            f"{shown_test(test)} {outcome_verb(test)} {cause}",
             own_severity=Severity.NOTE if test.quarantined else None,
             checkpoint=name,
             test=test.nodeid,
-            detail=first_lines(test.failure_message),
+            detail=last_lines(test.failure_message),
+            shared_cause=f"do not pass {cause}",
         )
 
 

@@ -68,7 +68,7 @@ class EvaluationRequest:
     """A folder that keeps the raw reports, in `.scbench`."""
 
     repeat_starved: bool = True
-    """Repeat tests whose time limit struck while they waited for a processor."""
+    """Repeat tests for which the machine had no processor or no memory."""
 
 
 class Workbench:

@@ -11,8 +11,8 @@ from slop_code.errors import ConfigError
 from slop_code.evaluation.problem.problem_lookup import CONFIG
 
 
-def line_of_key(text: str, *keys: str) -> int | None:
-    """The line of a key, after its parents; where it is missing, the line of the closest one above it."""
+def line_of_key(text: str, *keys: str | int) -> int | None:
+    """The line of a key or list entry, after its parents; where it is missing, the line of the closest one above it."""
     try:
         return line_of(keys, compose_yaml(text, Path(CONFIG)))
     except (ConfigError, yaml.YAMLError, ValueError):

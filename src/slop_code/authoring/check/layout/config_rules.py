@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 INVALID = Rule.error(
     "config-invalid", "config.yaml or environment.yaml is invalid", "Write the expected value.", in_code=False
 )
+UNREADABLE = Rule.error(
+    "config-unreadable",
+    "config.yaml or environment.yaml is no YAML file that can be read",
+    "Make it a file in UTF-8 that this user may read: a YAML mapping, indented with spaces, with each key once.",
+    in_code=False,
+)
 UNKNOWN_KEY = Rule.warning(
     "config-unknown-key",
     "A key in config.yaml or environment.yaml is unknown",
@@ -33,16 +39,19 @@ UNLOCKED = Rule.warning(
     f"`{LOCK_COMMAND}` writes tests/{LOCK_NAME}, with versions and hashes.",
     in_code=False,
 )
-RULES = (INVALID, UNKNOWN_KEY, UNLOCKED)
+RULES = (INVALID, UNREADABLE, UNKNOWN_KEY, UNLOCKED)
 
 
 def mistake_findings(error: ConfigError, file: str = CONFIG) -> Iterator[Finding]:
     """One finding for each mistake in a file that does not load."""
     for mistake in error.mistakes:
-        last, fix = single_line((mistake.key or "").rpartition(".")[2]), ""
+        if mistake.key is None:
+            yield Finding(UNREADABLE, Location(file, mistake.line), single_line(mistake.message))
+            continue
+        last, fix = single_line(mistake.key.rpartition(".")[2]), ""
         if mistake.misspelt is not None:
             fix = f"Rename it to {last}."
-        elif file == CONFIG and mistake.key is not None and mistake.found is None:
+        elif file == CONFIG and mistake.found is None:
             fix = f"Write {last} and its value."
         yield Finding(INVALID, Location(file, mistake.line), single_line(mistake.message), fix)
 

@@ -1,4 +1,4 @@
-"""Rules about assets and data files that no test names."""
+"""Rules about assets and data files that no test names, and about patterns that match no file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,13 @@ UNUSED_ASSET = Rule.warning(
 UNUSED_DATA = Rule.warning(
     "data-unused", "No test names a file of the tests folder", "Use it in a test, or remove it.", in_code=False
 )
-RULES = (UNUSED_ASSET, UNUSED_DATA)
+UNMATCHED = Rule.warning(
+    "visible-unmatched",
+    "A pattern of `visible` matches no file of the tests folder",
+    "Correct the pattern, which is relative to tests/, or remove it.",
+    in_code=False,
+)
+RULES = (UNUSED_ASSET, UNUSED_DATA, UNMATCHED)
 
 PREFIX = asset_variable("")
 LISTING = frozenset({"iterdir", "listdir", "scandir", "walk", "copytree"})
@@ -75,6 +81,14 @@ def unused_data(files: ProblemFiles) -> Iterator[Finding]:
         if not is_named(file, names, patterns):
             message = f"no test names {single_line(path)}, or a folder that contains it"
             yield Finding(UNUSED_DATA, Location(path), message)
+
+
+def unmatched_visible(files: ProblemFiles) -> Iterator[Finding]:
+    for index, pattern in enumerate(files.problem.visible):
+        if not any((files.folder / TESTS).glob(pattern)):
+            line = line_of_key(files.config, "visible", index)
+            message = f"visible: {single_line(pattern)} matches no file of {TESTS}/"
+            yield Finding(UNMATCHED, Location(CONFIG, line), message)
 
 
 def is_named(file: PurePosixPath, names: Collection[str], patterns: Collection[str]) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.data_file_rules import globs, segments
-from slop_code.authoring.check.layout.name_rules import has_tests
+from slop_code.authoring.check.layout.name_rules import has_tests, may_have_tests
 from slop_code.authoring.check.layout.problem_files import TESTS, read_text
 from slop_code.authoring.check.python_sources import PythonSource, read_source
 from slop_code.authoring.problem_folders import SOLUTIONS
@@ -66,13 +66,15 @@ MAX_ENTRIES = 20_000
 
 def missing(files: ProblemFiles) -> Iterator[Finding]:
     folder, names = files.folder, list(files.problem.checkpoints)
-    tested = {checkpoint_of(file.name, names) for file in files.files}
+    if files.failure:
+        message = single_line(f"the tests folder cannot be used: {files.failure}")
+        yield Finding(NO_TESTS, Location(TESTS), message, "Fix what the message names.")
     for name in names:
         if not read_text(folder / f"{name}.md").strip():
             fix = f"Write {name}.md next to config.yaml: the agent is told nothing else."
             yield Finding(NO_SPEC, Location(f"{name}.md"), f"no specification of {name}", fix, checkpoint=name)
-        if name not in tested:
-            yield _no_tests(files, name)
+        if not files.failure:
+            yield from _no_tests(files, name)
         if not (folder / SOLUTIONS / name).is_dir():
             location, fix = Location(f"{SOLUTIONS}/{name}"), f"Put one into {SOLUTIONS}/{name}."
             yield Finding(NO_SOLUTION, location, f"no reference solution of {name}", fix, checkpoint=name)
@@ -80,12 +82,17 @@ def missing(files: ProblemFiles) -> Iterator[Finding]:
             yield from _entry(files, name)
 
 
-def _no_tests(files: ProblemFiles, name: str) -> Finding:
-    location = Location(f"{TESTS}/test_{name}.py")
-    if files.failure:
-        message = single_line(f"the tests folder cannot be used: {files.failure}")
-        return Finding(NO_TESTS, Location(TESTS), message, "Fix what the message names.", checkpoint=name)
-    return Finding(NO_TESTS, location, f"no tests of {name}", f"Write them into {location.file}.", checkpoint=name)
+def _no_tests(files: ProblemFiles, name: str) -> Iterator[Finding]:
+    own = [f"{TESTS}/{file}" for file in files.files if checkpoint_of(file.name, files.problem.checkpoints) == name]
+    if not own:
+        file = f"{TESTS}/test_{name}.py"
+        yield Finding(NO_TESTS, Location(file), f"no tests of {name}", f"Write them into {file}.", checkpoint=name)
+        return
+    parsed = {source.file: source for source in files.sources}
+    if all(file in parsed and not may_have_tests(parsed[file].tree) for file in own):
+        message = f"no tests of {name}: nothing in {single_line(own[0])} is a test"
+        fix = "Write functions whose names begin with test_ into it."
+        yield Finding(NO_TESTS, Location(own[0]), message, fix, checkpoint=name)
 
 
 def _entry(files: ProblemFiles, name: str) -> Iterator[Finding]:

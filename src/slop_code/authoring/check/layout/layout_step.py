@@ -67,6 +67,7 @@ def _findings(files: ProblemFiles) -> Iterator[Finding]:
     yield from marker_rules.markers(files)
     yield from data_file_rules.unused_assets(files)
     yield from data_file_rules.unused_data(files)
+    yield from data_file_rules.unmatched_visible(files)
     yield from import_rules.undeclared(files)
     yield from import_rules.unused(files)
     yield from import_rules.imports_submission(files)

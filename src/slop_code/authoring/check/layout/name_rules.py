@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
-from slop_code.authoring.check.layout.problem_files import dotted
+from slop_code.authoring.check.layout.problem_files import dotted, nodes
 from slop_code.authoring.check.python_sources import Definition, definitions
 from slop_code.evaluation.selection import is_test_file
 
@@ -46,6 +46,24 @@ def has_tests(tree: ast.Module) -> bool:
         or (node.name.startswith("Test") and isinstance(node, ast.ClassDef))
         for node in definitions(tree.body)
     )
+
+
+def may_have_tests(tree: ast.Module) -> bool:
+    """False only where pytest surely collects nothing: a test may be imported, assigned or inherited."""
+    for node in nodes(tree):
+        if isinstance(node, ast.ClassDef) and node.bases:
+            return True
+        if isinstance(node, Definition):
+            names = [node.name]
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.asname or alias.name for alias in node.names]
+        elif isinstance(node, ast.Name):
+            names = [node.id]
+        else:
+            continue
+        if any(name in ("*", "exec", "globals", "setattr") or name.lower().startswith("test") for name in names):
+            return True
+    return False
 
 
 def unreadable(files: ProblemFiles) -> Iterator[Finding]:

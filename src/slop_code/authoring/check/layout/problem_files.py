@@ -76,8 +76,11 @@ class ProblemFiles:
 def read_problem(problem: ProblemConfig, environment: EnvironmentSpec) -> ProblemFiles:
     failure: str | None = None
     files: tuple[PurePosixPath, ...] = ()
+    tests = problem.path / TESTS
+    if os.path.lexists(tests) and not tests.is_dir():
+        failure = "it is not a folder"
     try:
-        files = tuple(files_in(problem.path / TESTS))
+        files = tuple(files_in(tests))
     except ConfigError as error:
         failure = str(error)
     sources, broken, unread = _load(problem, files)

@@ -37,11 +37,16 @@ FILE = f"{TESTS}/{QUARANTINE_FILE}"
 
 
 def quarantine(files: ProblemFiles) -> Iterator[Finding]:
+    """Nothing is reported where the tests folder cannot be used, which is a finding of its own."""
+    if files.failure:
+        return
     try:
         entries = read_quarantine(files.problem).tests
     except ConfigError as error:
+        cause = error.__cause__
         for mistake in error.mistakes:
-            yield Finding(UNREADABLE, Location(FILE), single_line(mistake.message))
+            fix = "Make it a file that this user may read, or remove it." if isinstance(cause, OSError) else ""
+            yield Finding(UNREADABLE, Location(FILE), single_line(mistake.message), fix)
         return
     sources = {source.file: source for source in files.sources}
     paths = {f"{TESTS}/{file}" for file in files.files}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from slop_code._safe_text import escape_control
 from slop_code.authoring.check.workbench import EvaluationRequest
 from slop_code.evaluation.evidence import running_test
-from slop_code.evaluation.roster import shared_network
+from slop_code.evaluation.roster import shared_network_reason
 from slop_code.execution.process import cpu_load
 from slop_code.execution.processors import available_cpus
 
@@ -116,9 +116,7 @@ def seeds_from(effort: Effort) -> list[int]:
 
 def why_not_parallel(environment: EnvironmentSpec) -> str | None:
     """The reason why tests cannot run in parallel on this machine."""
-    if shared := shared_network(environment):
-        return f"with {shared} all pairs would share one network"
-    return "there is only one processor" if available_cpus() == 1 else None
+    return shared_network_reason(environment) or ("there is only one processor" if available_cpus() == 1 else None)
 
 
 def with_pairs(problem: ProblemConfig, pairs: int) -> ProblemConfig:

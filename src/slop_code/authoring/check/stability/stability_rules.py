@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.failure_text import first_line, first_lines, shown_test
+from slop_code.authoring.check.failure_text import first_line, first_lines, last_lines, shown_test
 from slop_code.authoring.check.findings import Finding, Location, Rule, Severity
 from slop_code.authoring.check.python_sources import location_of_checkpoint, location_of_test
 from slop_code.authoring.check.stability.conditions import AS_IS, ConditionKind, reproduce_command
@@ -41,7 +41,7 @@ LOAD = Rule.error(
 )
 PARALLEL = Rule.warning(
     "parallel-dependent-test",
-    "A test gives another result when tests run in parallel",
+    "A test gives another result when tests run in parallel; an error if `parallel` is a number above 1",
     "Let the test depend on no other test, no fixture that other tests fill, and no fixed path or port.",
 )
 LOST = Rule.error(
@@ -125,7 +125,7 @@ def _detail(bench: Workbench, observed: ObservedRuns, test: str, cause: Cause) -
         f"decided by: {cause}",
         *_alone_lines(observed.runs, test),
         f"reproduce: {reproduce_command(bench, observed.checkpoint, _odd_condition(observed.runs, test), by_itself)}",
-        *([first_lines(failed)] if failed else []),
+        *([last_lines(failed)] if failed else []),
     ]
     return "\n".join(lines)
 
