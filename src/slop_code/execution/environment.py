@@ -25,8 +25,11 @@ _SIZE = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*(?:([KMG])(?:I?B)?|B)?", 
 _MULTIPLES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PLACEHOLDER = "{entry_file}"
 
-FILE_SIZE = 2 << 30
-"""Bytes of any file of the judge or of set-up, in every sandbox."""
+JUDGE_FILE_SIZE = 1 << 30
+"""Bytes of any file that the judge writes, in every sandbox."""
+
+SETUP_FILE_SIZE = 2 << 30
+"""Of any file that set-up writes: packages have libraries of more than 1 GiB."""
 
 HANDED_SIZE = 1 << 30
 """Bytes of all files that tests hand over; they do not count against the subject's disk limit."""
@@ -232,6 +235,11 @@ class EnvironmentSpec(FileModel):
 
     def digest(self) -> str:
         return digest_of(self.model_dump(mode="json", exclude={"description"}))
+
+
+def check_environment(environment: Any) -> Path:
+    """Raises UsageError for an argument of another type."""
+    return check_path("environment", environment, "the name of an environment or the path of its file")
 
 
 def shipped_environments() -> dict[str, str]:

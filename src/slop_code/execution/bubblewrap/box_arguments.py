@@ -16,7 +16,7 @@ from slop_code.execution.bubblewrap.system_mounts import (
     further_arguments,
     system_arguments,
 )
-from slop_code.execution.environment import FILE_SIZE, HANDED_SIZE, MIN_INODES
+from slop_code.execution.environment import HANDED_SIZE, JUDGE_FILE_SIZE, MIN_INODES
 from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.uv import uv_paths
@@ -123,7 +123,7 @@ def outer_arguments(
     subject = subject_arguments(job, spec, prefix)
     return [
         *arguments, "--", "/box/slopbox", "init", *scratch_steps(spec.limits.disk),
-        "--overlay", below, "/box/scratch/up", "/box/scratch/work", "/box/ws",
+        "--workspace", below, "/box/scratch", "/box/ws",
         "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
         *[word for number in range(len(groups)) for word in ("--cgroup", f"/box/group/{number}/cgroup.procs")],
         *(["--judge-fd", judge_descriptor] if judge_descriptor else []),
@@ -204,5 +204,5 @@ def judge_arguments(job: JudgeJob, spec: EnvironmentSpec) -> list[str]:
         "--bind", "/box/shown", "/slop/shown", "--ro-bind", "/box/handed/socket", GATE,
         "--remount-ro", "/", "--chdir", WORKSPACE,
         *set_environment(job.request.environment), "--setenv", "TMPDIR", "/slop/tmp",
-        "--", "/slop/box", "restrict", str(FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,
+        "--", "/slop/box", "restrict", str(JUDGE_FILE_SIZE), "0", WORKSPACE, "/tmp", "--", *job.request.argv,
     ]  # fmt: skip

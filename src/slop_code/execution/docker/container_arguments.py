@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import ConfigError, InfrastructureError
 from slop_code.execution.docker.extra_mounts import Mount, is_reserved
 from slop_code.execution.docker.owners import ENTRY, OWNER
-from slop_code.execution.environment import FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.environment import JUDGE_FILE_SIZE, MIN_INODES, SETUP_MEMORY, SETUP_PROCESSES
 from slop_code.execution.helper import LAUNCHER
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 
@@ -202,7 +202,8 @@ def judge_arguments(names: ContainerNames, container: ContainerSpec, job: JudgeJ
         "--ready", *(["--forward-stdin"] if job.request.interactive else []),
         *([] if collecting else ["--admit", str(ADMIT_S)]),
         *[word for name in returned for word in ("--send", name, f"{JUDGE}/{name}")],
-        "--judge", BOX, "restrict", str(FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace, "--clearenv",
+        "--judge", BOX, "restrict", str(JUDGE_FILE_SIZE), "0", "--user", *user.words, "--chdir", workspace,
+        "--clearenv",
         *[word for name, value in environment.items() for word in ("--setenv", name, value)],
         workspace, "/tmp", *written, "--", *job.request.argv,
     ]  # fmt: skip

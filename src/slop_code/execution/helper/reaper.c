@@ -1,13 +1,33 @@
-/* reap COMMAND: runs a command, and kills everything that it left, daemons included. For evaluations without boxes. */
+/* reap PARENT COMMAND: runs a command, and kills everything that it left, daemons included, when it ends or PARENT does.
+ * Boxes on the host, and evaluations without boxes, are started by it: until bwrap has bound its processes to each
+ * other and to its caller, nothing else would end them. */
 #include "helper.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Soft limits of the shell that started the evaluator must not decide verdicts. These are fixed; the others become the
+ * hard limits. low_limits.py refuses hard limits that are too low. */
+static void set_soft_limits(void) {
+    static const struct { int resource; rlim_t soft; } fixed[] = {
+        {RLIMIT_CORE, 0}, {RLIMIT_NOFILE, 4096}, {RLIMIT_STACK, 8 << 20},
+    };
+    struct rlimit limit;
+    for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
+        if (getrlimit(resource, &limit) != 0) continue;
+        limit.rlim_cur = limit.rlim_max;
+        for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
+            if (fixed[i].resource == resource && fixed[i].soft < limit.rlim_max) limit.rlim_cur = fixed[i].soft;
+        setrlimit(resource, &limit);
+    }
+}
 
 static int kill_children(void) {
     char path[64], buffer[65536];
@@ -26,7 +46,9 @@ static int kill_children(void) {
 }
 
 int reap_main(int argc, char **argv) {
-    if (argc < 1) die("reap: no command");
+    if (argc < 2) die("reap: no command");
+    set_soft_limits();
+    signal(SIGCHLD, SIG_DFL); /* if the caller ignores it, no end of a child can be waited for */
     sigset_t watched;
     sigemptyset(&watched);
     for (const int *number = (const int[]){SIGCHLD, SIGTERM, SIGINT, 0}; *number; number++) sigaddset(&watched, *number);
@@ -34,13 +56,19 @@ int reap_main(int argc, char **argv) {
     /* Orphans become children of this process, so that no daemon escapes. This process ends with the evaluator. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM, 0, 0, 0);
-    pid_t main_child = fork();
+    errno = 0;
+    if (getppid() != atoi(argv[0])) die("reap: the parent has ended");
+    pid_t reaper = getpid(), main_child = fork();
     if (main_child < 0) die("cannot fork");
     if (main_child == 0) {
         default_signals();
         setpgid(0, 0);
-        execvp(argv[0], argv);
-        die("cannot run %s", argv[0]);
+        /* Also where this process is killed before bwrap has bound itself to it. */
+        prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        errno = 0;
+        if (getppid() != reaper) die("reap: ended");
+        execvp(argv[1], argv + 1);
+        die("cannot run %s", argv[1]);
     }
     int status = 0, result = 128 + SIGTERM;
     for (int ended = 0; !ended;) {
