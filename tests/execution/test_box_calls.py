@@ -17,7 +17,9 @@ import tarfile
 import pytest
 
 from slop_code.execution.bubblewrap import bwrap_binary
+from slop_code.execution.bubblewrap.cgroups import control_groups
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.sandbox import SUBJECT_BOX_ENDED
 from slop_code.execution.trees.archive import STATUS
 from tests.ports import free_port
 
@@ -93,6 +95,56 @@ def test_a_call_in_the_other_box_looks_like_a_process_of_this_one(helper, box, t
     assert (done.returncode, done.stderr) == (0, b"")
     status, err, out = done.stdout.decode().split("|")
     assert (int(status), err, sorted(out.splitlines())) == (-signal.SIGUSR1, "aside\n", SEEN)
+
+
+FILL_AND_CALL = """
+import os, signal, subprocess, sys
+launcher, before = sys.argv[1:]
+subprocess.run([launcher, "sh", "-c", before], check=True)
+filling = []
+try:
+    while True:
+        filling.append(os.fork())
+        if filling[-1] == 0:
+            signal.pause()
+except BlockingIOError:
+    os.kill(filling[0], signal.SIGKILL)
+    os.waitpid(filling[0], 0)
+done = subprocess.run([launcher, "true"], stderr=subprocess.PIPE)
+os.write(2, done.stderr)
+if b"gave up this call" in done.stderr:
+    signal.pause()  # the end of its box ends this one
+sys.exit(done.returncode)
+"""
+
+
+@pytest.fixture
+def call_in_full_group(helper, box):
+    """A call of the submission where the group around both boxes is full; `before`: what an earlier call runs."""
+
+    def run(before):
+        judge = [INTERPRETER, "-c", FILL_AND_CALL, "/slop/slop-run", before]
+        subject = ["/usr/bin/unshare", "--pid", "--fork", "--kill-child", "/slop/server", "serve", "3", *GENEROUS]
+        argv = ["/slop/server", "init", "--listen", "/slop/gate/socket", "--subject", str(len(subject)), *subject]
+        words = box([*argv, "--judge", *judge], {"/slop/server": helper, "/slop/slop-run": helper})
+        with control_groups(1 << 30, 30) as groups:
+            if not groups:
+                pytest.skip("no control groups can be made here")
+            return call(helper, "join-cgroups", *(group / "cgroup.procs" for group in groups), "--", *words)
+
+    return run
+
+
+def test_a_machine_without_room_for_a_call_ends_the_box_and_blames_no_submission(call_in_full_group):
+    done = call_in_full_group("true")
+    assert done.returncode == SUBJECT_BOX_ENDED
+    assert b"slop-code: no room for a call on this machine" in done.stderr
+
+
+def test_a_submission_that_may_have_filled_the_group_is_blamed(call_in_full_group):
+    done = call_in_full_group("sleep 1000 < /dev/null > /dev/null 2>&1 &")
+    assert done.returncode not in (0, SUBJECT_BOX_ENDED)
+    assert b"no room for a call" not in done.stderr
 
 
 WAITING = ["/bin/sh", "-c", "echo started; exec sleep 1000"]

@@ -8,7 +8,7 @@ import types
 import pytest
 
 from slop_code.cli.doctor.doctor_checks import checks
-from slop_code.execution.bubblewrap import bwrap_binary
+from slop_code.execution.bubblewrap import bwrap_binary, probe_results
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap, forget_probes, probe, working_bwrap
 from slop_code.execution.docker.engine import Engine
 
@@ -58,6 +58,16 @@ def test_set_up_in_boxes_that_cannot_be_opened_is_no_verdict(machine, evaluate, 
     machine("refuses")
     results = evaluate(problem, submission, environment={"setup": {"commands": ["true"]}})
     assert ERROR in (results.infrastructure_failure_reason or "")
+
+
+def test_a_failure_is_not_believed_for_ever(machine, monkeypatch):
+    machine("refuses")
+    forget_probes()
+    assert working_bwrap() is None
+    machine("works")
+    assert working_bwrap() is None, "it is believed for a while"
+    monkeypatch.setattr(probe_results, "FAILURE_S", 0)
+    assert working_bwrap() is not None
 
 
 def test_a_slow_probe_is_no_missing_program(machine, monkeypatch):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -31,12 +33,12 @@ with control_groups(1 << 30, 100) as groups:
 
 
 @pytest.fixture
-def holder():
+def holder(need_unshare):
     """An evaluator with its groups, which ends at the end of its input; that of root has its own process namespace."""
     with control_groups(1 << 30, 100) as groups:
         if not groups:
             pytest.skip("no control groups can be made here")
-    unshare = ["unshare", "--pid", "--fork", "--kill-child"] if os.geteuid() == 0 else []
+    unshare = need_unshare("--pid", "--fork", "--kill-child") if os.geteuid() == 0 else []
     argv = [*unshare, sys.executable, "-c", HOLDER]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -93,6 +95,36 @@ def test_the_kernel_refuses_processes_beyond_the_limit(helper, caplog):
         done = subprocess.run([*argv, "-c", FORKS], stdout=subprocess.PIPE, text=True, start_new_session=True)
         assert done.stdout == "refused\n"
     assert "pids.events of the control group: max" in caplog.text
+
+
+FILL = "kept = [bytes([1]) * (1 << 20) for _ in range(1024)]"
+
+
+def counts_swap(groups):
+    names = ("memory.memsw.limit_in_bytes", "memory.swap.max")
+    return any((group / name).exists() for group in groups for name in names)
+
+
+def has_swap():
+    return len(Path("/proc/swaps").read_text().splitlines()) > 1
+
+
+def test_the_kernel_ends_what_is_over_the_limits_on_memory_and_swap(helper):
+    memory = 64 << 20
+    with control_groups(memory, 100) as groups:
+        if not groups:
+            pytest.skip("no control groups can be made here")
+        if has_swap() and not counts_swap(groups):
+            pytest.skip("this kernel limits no swap")
+        files = [str(group / "cgroup.procs") for group in groups]
+        done = subprocess.run([helper, "join-cgroups", *files, "--", sys.executable, "-c", FILL])
+        assert done.returncode == -signal.SIGKILL
+        assert out_of_memory(groups)
+        for group in groups:
+            if (together := group / "memory.memsw.limit_in_bytes").exists():
+                assert memory < int(together.read_text()) <= memory + (32 << 20)
+            if (swap := group / "memory.swap.max").exists():
+                assert swap.read_text() == "0\n"
 
 
 BURN = "import time\nwhile time.process_time() < 0.2: pass"

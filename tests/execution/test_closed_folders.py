@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -111,7 +112,18 @@ def test_a_path_over_links_in_a_closed_folder_is_opened_too(closed, need_bubblew
 
 def test_only_closed_sources_are_opened(closed, tmp_path):
     (tmp_path / "open").mkdir()
-    words = ["bwrap", "--setenv", "--ro-bind", str(closed / "inner"), "--bind", str(closed / "inner/file"), "/a"]
+    words = [
+        "bwrap",
+        "--setenv",
+        "SEPARATOR",
+        "--",
+        "--setenv",
+        "--ro-bind",
+        str(closed / "inner"),
+        "--bind",
+        str(closed / "inner/file"),
+        "/a",
+    ]
     words += ["--ro-bind", str(tmp_path / "open"), "/b", "--ro-bind-try", str(closed / "missing"), "/c"]
     words += ["--", "--ro-bind", str(closed / "inner"), "/c"]
     command = open_paths(words)
@@ -132,6 +144,16 @@ def test_a_closed_folder_is_one_that_a_box_cannot_search(owner, mode, reachable,
     assert closed_folder(str(folder / "file")) == (None if reachable else str(folder))
     box = in_box(["--ro-bind", str(folder / "file"), "/file"], "/bin/true")
     assert (run(box, env={}, log=tmp_path / "log", timeout=60).exit_code == 0) is reachable
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [(["--as", "nobody", "/"], "cannot map the user nobody"), (["--as", "1900000000", "/no/such"], "cannot open")],
+)
+def test_open_paths_that_fails_leaves_no_process(helper, words, error):
+    """A process that is left has the descriptors of the pipes, whose end is waited for."""
+    done = subprocess.run([helper, "open-paths", *words, "--", "/bin/true"], capture_output=True, timeout=20)
+    assert (done.returncode, done.stderr.decode().startswith(f"slop-code: {error}")) == (125, True)
 
 
 @pytest.mark.parametrize("environment", [{}, {"setup": {"commands": ["cp secret copied"]}}])

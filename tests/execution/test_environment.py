@@ -115,14 +115,15 @@ def test_the_entry_command_follows_the_template(tmp_path, commands, entry_file, 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("name: a", "type: found nothing, expected 'docker' or 'local'"),
+        ("name: a", "type: missing, expected 'docker' or 'local'"),
         ("type: vm\nname: a", "type: found 'vm', expected 'docker' or 'local'"),
-        ("type: local", "name: found nothing, expected text"),
+        ("type: locl\nname: a", "type: found 'locl', expected 'docker' or 'local'; did you mean 'local'?"),
+        ("type: local", "name: missing, expected text"),
         (
             "type: docker\nname: a",
             "docker: found nothing, expected a mapping with at least image, as type is docker",
         ),
-        ("type: docker\nname: a\ndocker: {}", "docker.image: found nothing, expected text"),
+        ("type: docker\nname: a\ndocker: {}", "docker.image: missing, expected text"),
         (f"{LOCAL}isolation: some", "isolation: found 'some', expected one of strict, none"),
         (f"{LOCAL}network: host", "network: found 'host', expected 'none' or 'full'"),
         (

@@ -13,7 +13,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution import helper as helper_package
-from slop_code.execution.helper import LAUNCHER, HelperMissingError, helper_path
+from slop_code.execution.helper import LAUNCHER, HelperError, helper_path
 
 LIBRARY_SIGNALS = 3 << 31
 """Signals 32 and 33, which no program can set; under make they are ignored."""
@@ -26,7 +26,7 @@ def call(*argv, **options):
 
 
 def test_a_missing_helper_is_an_infrastructure_error_that_says_how_to_build_it():
-    with pytest.raises(HelperMissingError) as raised:
+    with pytest.raises(HelperError) as raised:
         helper_path("riscv64")
     message = str(raised.value)
     assert isinstance(raised.value, InfrastructureError)
@@ -47,7 +47,7 @@ def test_it_is_the_launcher_under_the_name_of_that_command(helper, tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "", "nonsense", "run", "serve 3", "reap", "reap /no/such", "count", "merge-output",
+        "", "nonsense", "run", "serve 3", "reap", "reap 0", "count", "merge-output",
         "join-cgroups", "join-cgroups -- ", "join-cgroups /no/such -- true",
         "restrict", "restrict 0 0 --", "restrict 0 0 -- no-such", "restrict 0 0 --nonsense 1 --", "init",
         "init --mkdir /tmp", "init --nonsense", "init --subject 3 a b", "init --subject 0 a", "init --judge",
@@ -100,21 +100,46 @@ def test_join_cgroups_enters_the_groups(helper, tmp_path):
 @pytest.mark.e2e
 @pytest.mark.parametrize(("end", "status"), [("exit 7", 7), ("kill -9 $$", 137)])
 def test_reap_leaves_no_process(helper, end, status):
-    done = call(helper, "reap", "sh", "-c", f"setsid sleep 1000 >/dev/null 2>&1 & echo $!; {end}")
+    done = call(helper, "reap", os.getpid(), "sh", "-c", f"setsid sleep 1000 >/dev/null 2>&1 & echo $!; {end}")
     assert done.returncode == status
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
 
 
+def ignore_ends_of_children():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+@pytest.mark.e2e
+def test_reap_waits_for_its_command_where_the_caller_ignores_ends_of_children(helper):
+    assert call(helper, "reap", os.getpid(), "sh", "-c", "exit 7", preexec_fn=ignore_ends_of_children).returncode == 7
+
+
 @pytest.mark.e2e
 def test_reap_ends_everything_on_sigterm(helper):
-    process = subprocess.Popen([helper, "reap", "sh", "-c", "echo $$; exec sleep 1000"], stdout=subprocess.PIPE)
+    process = subprocess.Popen(
+        [helper, "reap", str(os.getpid()), "sh", "-c", "echo $$; exec sleep 1000"], stdout=subprocess.PIPE
+    )
     inner = int(process.stdout.readline())
     process.terminate()
     assert process.wait(60) == 128 + signal.SIGTERM
     process.stdout.close()
     with pytest.raises(ProcessLookupError):
         os.kill(inner, 0)
+
+
+@pytest.mark.e2e
+def test_reap_starts_nothing_for_a_parent_that_has_ended(helper, tmp_path):
+    # Process 1 may be the caller in a container; 0 is none that this one sees.
+    done = call(helper, "reap", "0", "touch", tmp_path / "started")
+    assert (done.returncode, done.stderr) == (125, b"slop-code: reap: the parent has ended\n")
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.e2e
+def test_reap_says_that_a_command_cannot_be_run(helper):
+    done = call(helper, "reap", os.getpid(), "/no/such")
+    assert (done.returncode, done.stderr) == (125, b"slop-code: cannot run /no/such: No such file or directory\n")
 
 
 UNPRIVILEGED = ("launcher.c", "handover.c", "spawner.c", "resource_watch.c", "reaper.c")

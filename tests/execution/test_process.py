@@ -4,6 +4,7 @@ import fcntl
 import gc
 import logging
 import os
+import signal
 import sys
 import time
 
@@ -110,6 +111,15 @@ def test_a_program_that_cannot_start_is_an_infrastructure_failure(tmp_path, kind
         program.mkdir()
     with pytest.raises(InfrastructureError, match=f"cannot start {program}: "):
         run([str(program)], env={}, log=tmp_path / "log", timeout=5)
+
+
+def test_a_program_that_ignores_ends_of_processes_is_told_what_to_do(tmp_path):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with pytest.raises(InfrastructureError, match=r"ignores SIGCHLD, .* call signal.signal"):
+            python(tmp_path, "raise SystemExit(7)")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_a_missing_working_directory_is_an_infrastructure_failure(tmp_path):

@@ -53,6 +53,11 @@ def test_the_places_of_a_killed_process_are_free(folder):
         assert take(9) == 4
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(1, 1.0), (1 << 62, 0.0)])
+def test_the_share_of_the_memory_limit_that_is_free(limit, expected):
+    assert module.memory_share(limit) == pytest.approx(expected, abs=0.01)
+
+
 def test_a_cache_without_locks_has_every_place_free(folder):
     (folder.root / PLACES).write_text("in the way")
     with processor_places(folder) as take:

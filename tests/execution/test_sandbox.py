@@ -135,9 +135,11 @@ def test_the_kernel_stops_what_the_watch_does_not_see(boxes, evaluate, sandbox):
     (test,) = results.tests
     ended = test.status == "failed" and test.failure_message == OUT_OF_MEMORY
     assert test.status == "passed" or ended
-    # An engine does not say for which limit the kernel killed, unless that ended the box.
-    expected = ("memory", 64 << 20) if sandbox == "bubblewrap" or ended else ("out_of_memory", None)
-    assert [(struck.kind, struck.limit) for struck in test.limits] == [expected]
+    allowed = [[("memory", 64 << 20)]]
+    if sandbox == "docker" and not ended and not Path("/sys/fs/cgroup/cgroup.controllers").exists():
+        # In version 1, Linux 6.18 does not count what a limit on memory and swap together refuses.
+        allowed.append([("out_of_memory", None)])
+    assert [(struck.kind, struck.limit) for struck in test.limits] in allowed
 
 
 GROUP_LIMIT = """

@@ -48,6 +48,7 @@ def environment(tmp_path):
     return path
 
 
+@pytest.mark.e2e
 def test_isolation_names_a_sandbox_of_another_package(package, environment, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(package)
     spec = EnvironmentSpec.from_yaml(environment)
@@ -60,7 +61,10 @@ def test_an_unknown_sandbox_is_an_error_that_lists_those_installed(package, envi
         EnvironmentSpec.from_yaml(environment)
     monkeypatch.syspath_prepend(package)
     environment.write_text(ENVIRONMENT.replace("counting", "courting"))
-    with pytest.raises(ConfigError, match=r"isolation: found 'courting', expected one of strict, none, counting$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"isolation: found 'courting', expected one of strict, none, counting; did you mean 'counting'\?$",
+    ):
         EnvironmentSpec.from_yaml(environment)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.run_tests import repeat_setup
+from slop_code.execution.bubblewrap import bubblewrap_sandbox
 from slop_code.execution.installation.setup_failure import (
     SetupStep,
     SetupStepError,
@@ -56,8 +57,11 @@ class Answers:
     resolution: SetupStepError | str | None = "unexpected"
     program: ProcessResult | None = None
     disk: ProcessResult | None = None
+    shell: ProcessResult = DONE
 
     def run_without_submission(self, argv):
+        if argv[2] == ":":
+            return self.shell
         answer = self.index if argv[0] == "uv" else self.disk if "printf" in argv[2] else self.program
         assert answer is not None, argv
         return answer
@@ -105,6 +109,8 @@ UNSOLVABLE_AGAIN = Answers(DONE, failure(PACKAGES, 1, UNSOLVABLE))
         (failure(COMMAND, 9), Answers(NO_ANSWER), OURS),
         (failure(COMMAND, 127), Answers(DONE, program=DONE), THEIRS),
         (failure(COMMAND, 127), Answers(DONE, program=ProcessResult(1, "")), OURS),
+        (failure(COMMAND, 125), Answers(DONE, shell=ProcessResult(125, "")), OURS),
+        (failure(COMMAND, 125), Answers(DONE), THEIRS),
         (failure(COMMAND, 127, argv=("sh", "-c", "CC=cc sh build.sh")), Answers(DONE), THEIRS),
         (failure(COMMAND, 127, argv=("sh", "-c", "(sh build.sh)")), Answers(DONE), THEIRS),
         (failure(COMMAND, 127, first=False), Answers(DONE), THEIRS),
@@ -256,12 +262,14 @@ REMOVES_PYTHON = {"setup": {"commands": ['rm "$VIRTUAL_ENV"/bin/python*']}}
         ({}, REMOVES_PYTHON, THEIRS, "left no usable environment"),
         ({}, commands("no-such-compiler main.c"), OURS, "no-such-compiler is not installed in this environment"),
         ({"build.sh": "exit 127\n"}, commands("sh build.sh"), THEIRS, "exited with 127"),
+        ({}, {**commands("true"), "local": {"shell": "/no/shell"}}, OURS, "the shell /no/shell does not run in this"),
     ],
     ids=[
         "download that stalls", "package that does not build", "package whose dependencies a build tells",
         "wrong hash", "lock of a version that is not there",
         "package that a stale lock lacks, and that does not build", "own build that blames the network",
         "build that removes its Python", "program that is not there", "exit code of such a program",
+        "shell that is not there",
     ],
 )  # fmt: skip
 def test_real_set_ups_that_fail(cache, environment_spec, make_submission, index, files, environment, error, text):
@@ -271,6 +279,33 @@ def test_real_set_ups_that_fail(cache, environment_spec, make_submission, index,
         pass
     assert type(raised.value) is error
     assert text in str(raised.value)
+
+
+def cannot_be_opened(*_):
+    return ["--bind", "/no/folder", "/x", "--"]
+
+
+def test_a_box_for_set_up_that_cannot_be_opened_is_nobody_s_verdict(
+    need, cache, environment_spec, make_submission, monkeypatch
+):
+    """It is known by a byte that is missing, whatever the output of bubblewrap, or of a command, says."""
+    need("bubblewrap")
+    submission = make_submission({"main.py": ""})
+    monkeypatch.setattr(bubblewrap_sandbox, "setup_arguments", cannot_be_opened)
+    spec = environment_spec(commands("true"), sandbox="bubblewrap")
+    with pytest.raises(
+        InfrastructureError, match="the box for set-up could not be opened: bwrap: Can't find source path"
+    ):
+        with Session.open(sandbox_for(spec, cache), submission):
+            pass
+
+
+@pytest.mark.parametrize("line", ["echo 'bwrap: no box' >&2; exit 1", "exit 125"])
+def test_a_command_cannot_look_like_a_box_that_was_not_opened(need, cache, environment_spec, make_submission, line):
+    need("bubblewrap")
+    spec = environment_spec(commands(line), sandbox="bubblewrap")
+    with pytest.raises(SubmissionSetupError), Session.open(sandbox_for(spec, cache), make_submission({"main.py": ""})):
+        pass
 
 
 @pytest.mark.parametrize(

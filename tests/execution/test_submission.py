@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from slop_code.errors import InfrastructureError, SubmissionError
 from slop_code.execution import submission as module
 from slop_code.execution.cache import remove_tree
-from slop_code.execution.submission import open_submission, read_tree, tree_digest, walk_tree
+from slop_code.execution.submission import check_entry_readable, open_submission, read_tree, tree_digest, walk_tree
 
 
 @pytest.fixture
@@ -147,6 +148,31 @@ def test_unreadable_files_are_counted(tree):
         assert read_as_ordinary_user(tree)[1:] == ["3", "a/one"]
     finally:
         (tree / "sub").chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "refused"),
+    [(0o600, "other", True), (0o000, "other", False), (0o000, "own", False), (0o644, "own", False)],
+)
+@pytest.mark.parametrize("closed", ["sub", "sub/data"])
+def test_an_entry_file_that_only_another_user_may_read_is_refused(tree, monkeypatch, mode, owner, refused, closed):
+    """Root may read everything, so that the system's answer is put in."""
+    mode |= (mode & 0o444) >> 2 if closed == "sub" else 0
+    accessible = owner == "own" and bool(mode & 0o400)
+    monkeypatch.setattr(os, "access", lambda path, *_, **__: path != tree / closed or accessible)
+    (tree / closed).chmod(mode)
+    try:
+        with pytest.raises(SubmissionError, match="this user cannot read it") if refused else nullcontext():
+            check_entry_readable(tree, "sub/data")
+    finally:
+        (tree / "sub").chmod(0o700)
+
+
+@pytest.mark.parametrize("entry", ["link", "nowhere", "nowhere/main.py"])
+def test_a_link_or_a_missing_entry_file_is_not_refused(tree, monkeypatch, entry):
+    """Otherwise a submission could cancel a bad score with a link to a file that nobody may read."""
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    check_entry_readable(tree, entry)
 
 
 def make_deep(folder: Path, depth: int, name: str) -> None:

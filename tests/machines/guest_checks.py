@@ -57,7 +57,10 @@ def shipped(account: Account) -> str:
 def profile(account: Account) -> str:
     """The commands that `doctor` prints, as they are."""
     printed = account.check(f"{account.slop_code} doctor --apparmor-profile")
+    profile_name = re.search(r'^profile (slop-code-bwrap-\w+) "/', printed.stdout, re.MULTILINE)
     commands = list(filter(None, (line.partition(" it: ")[2] for line in printed.stderr.splitlines())))
+    if not profile_name or not all(f"/{profile_name[1]}" in command for command in commands):
+        raise CheckError(printed.stdout + printed.stderr)
     for command in commands:
         account.check(f"sh -c {shlex.quote(command)}")
     return "; ".join(commands)

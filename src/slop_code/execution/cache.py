@@ -8,12 +8,14 @@ import logging
 import os
 import pwd
 import shutil
+import stat
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from slop_code._io import open_regular
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cancellation import wait_for
 from slop_code.execution.process import succeeds
@@ -48,13 +50,14 @@ class Cache:
     def default(cls) -> Cache:
         """$SCBENCH_CACHE_DIR, else slop-code in the user's cache folder."""
         given = os.environ.get(CACHE_VARIABLE)
-        return cls.at(Path(given).expanduser() if given else user_caches() / "slop-code")
+        return cls.at(_expanded(given) if given else user_caches() / "slop-code")
 
     @classmethod
     def at(cls, root: Path) -> Cache:
         """The folder is made where it does not exist."""
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _check_owner(root)
             (root / "sessions").mkdir(exist_ok=True)
         except OSError as error:
             raise InfrastructureError(
@@ -91,7 +94,10 @@ class Cache:
                     remove_tree(target)
             logger.info("cache miss: building %s/%s", kind, key)
             _build(target, build)
-            return load(target)  # under the lock: another evaluator may take it for damaged, and build it anew
+            try:
+                return load(target)  # under the lock: another evaluator may take it for damaged, and build it anew
+            except DAMAGE_ERRORS as error:
+                raise InfrastructureError(f"{target}: was built and cannot be read: {error}") from error
 
     @contextlib.contextmanager
     def shared_lock(self) -> Iterator[None]:
@@ -147,18 +153,41 @@ class Cache:
                 _remove_session(folder)
 
 
+def _check_owner(root: Path) -> None:
+    """The cache has programs that run here, and locks: nobody else may write to it, not even for root."""
+    info, step = os.stat(root), f"set {CACHE_VARIABLE} to a folder of your own"
+    if info.st_uid != os.geteuid():
+        raise InfrastructureError(
+            f"{root}: the cache folder belongs to user {info.st_uid}, and this is user {os.geteuid()}; {step}"
+        )
+    if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InfrastructureError(
+            f"{root}: others may write to the cache folder, whose mode is {stat.S_IMODE(info.st_mode):04o}; "
+            f"remove it, or run `chmod go-w` on it if you trust what is in it, or {step}"
+        )
+
+
 def user_caches() -> Path:
     """$XDG_CACHE_HOME, else .cache in the home; where root has another user's HOME, as after `sudo -E`, in root's own.
 
     There the user could not write what root has made, and the boxes of root could not read what the user has made.
     """
     if named := os.environ.get("XDG_CACHE_HOME"):
-        return Path(named).expanduser()
-    home = Path.home()
+        return _expanded(named)
+    home = _expanded("~")
     if os.geteuid() == 0 and home.is_dir() and home.stat().st_uid != 0:
         with contextlib.suppress(KeyError):  # a container may have no entry for root
             home = Path(pwd.getpwuid(0).pw_dir)
     return home / ".cache"
+
+
+def _expanded(name: str) -> Path:
+    path = os.path.expanduser(name)
+    if path.startswith("~"):
+        raise InfrastructureError(
+            f"{name}: the user has no home folder on this machine; set {CACHE_VARIABLE} to a folder you can write to"
+        )
+    return Path(path)
 
 
 def _build(target: Path, build: Callable[[Path], None]) -> None:
@@ -213,11 +242,13 @@ def file_lock(path: Path, *, shared: bool = False) -> Iterator[None]:
 
 
 def open_lock(path: Path) -> IO[str]:
+    """Opens or makes the file. A link is an OSError, and is not followed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("w")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "w")
 
 
-def try_lock(lock: IO[str], kind: int) -> bool:
+def try_lock(lock: IO[Any], kind: int) -> bool:
     """Lock without waiting, and return whether it worked; an OSError where the file system has no locks."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
@@ -230,7 +261,7 @@ def _remove_if_abandoned(folder: Path) -> bool:
     """Remove a session's folder unless its lock is held; an evaluator whose new folder is removed makes another."""
     for name in ("lock", "new"):
         try:
-            with (folder / name).open("r") as lock:
+            with open_regular(folder / name) as lock:
                 if not try_lock(lock, fcntl.LOCK_EX):
                     return False
                 _remove_session(folder)
@@ -267,7 +298,8 @@ def remove_tree(folder: Path) -> None:
 
     def make_writable(_function: object, path: str, _error: object) -> None:
         with contextlib.suppress(OSError):
-            os.chmod(os.path.dirname(path), 0o700)
+            if os.fspath(path) != str(folder):
+                os.chmod(os.path.dirname(path), 0o700)
             if os.path.isdir(path) and not os.path.islink(path):
                 os.chmod(path, 0o700)
                 for inner, names, _ in os.walk(path):

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import remove_path
 from slop_code.execution.installation.tool_environment import HostToolBuilder
-from slop_code.execution.python_version import HostPython, host_python
+from slop_code.execution.python_version import HostPython, host_python, own_python
 from slop_code.execution.sandbox import UnusableSetupError
 from slop_code.execution.trees.manifest import ARCHIVES
-from slop_code.execution.uv import python_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +49,7 @@ class HostSandbox(ABC):
         return str(self.cache.root)
 
     def identity(self) -> Sequence[object]:
-        return [self.name, *python_identity()]
+        return [self.name, *own_python().identity]
 
     def variables(self) -> Mapping[str, str]:
         return {}

@@ -55,24 +55,30 @@ class ProcessResult:
     """The end of its stdout and stderr."""
 
 
+class StartError(InfrastructureError):
+    """The system does not start a program."""
+
+    def __init__(self, program: str, strerror: str | None) -> None:
+        super().__init__(f"cannot start {program}: {strerror}")
+        self.program, self.strerror = program, strerror
+
+    def __reduce__(self) -> tuple[type[StartError], tuple[str, str | None]]:
+        return StartError, (self.program, self.strerror)
+
+
 def run(
-    argv: Sequence[str],
-    *,
-    env: Mapping[str, str],
-    log: Path,
-    timeout: float,
-    cwd: Path | None = None,
-    interactive: bool = False,
+    argv: Sequence[str], *, env: Mapping[str, str], log: Path, timeout: float, interactive: bool = False, **options: Any
 ) -> ProcessResult:
     """Run a process to its end or its timeout, with output to `log`; nothing of its process group stays.
 
-    Its stdin is empty, or our own where it is interactive. Cancellation ends it like a timeout.
+    Its stdin is empty, or our own where it is interactive; `options` are further ones of Popen. Cancellation ends it
+    like a timeout.
     """
     check_cancelled()
     logger.debug("run: %s", _shown(argv))
     with log.open("wb") as sink:
         stdin = None if interactive else subprocess.DEVNULL
-        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), cwd=cwd)
+        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), **options)
         try:
             exit_code = _wait(process, timeout)
         finally:
@@ -210,7 +216,8 @@ def start_idle() -> Process:
 def succeeds(argv: Sequence[str]) -> bool:
     """Run a quick program for its exit code; as with `capture`, cancellation does not end it."""
     quiet = subprocess.DEVNULL
-    done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
+    with _start_errors(argv):
+        done = subprocess.run(argv, stdin=quiet, stdout=quiet, stderr=quiet, check=False, start_new_session=True)
     return done.returncode == 0
 
 
@@ -244,10 +251,15 @@ def _start(argv: Sequence[str], **options: Any) -> Process:
 
 @contextlib.contextmanager
 def _start_errors(argv: Sequence[str]) -> Iterator[None]:
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        raise InfrastructureError(
+            "this program ignores SIGCHLD, so the system keeps no exit status of a process; "
+            "call signal.signal(signal.SIGCHLD, signal.SIG_DFL) before an evaluation"
+        )
     try:
         yield
     except OSError as error:
-        raise InfrastructureError(f"cannot start {argv[0]}: {error.strerror}") from error
+        raise StartError(argv[0], error.strerror) from error
 
 
 def _shown(argv: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Processors of this machine: their number, places that evaluations divide, and the share that a busy process gets."""
+"""Processors of this machine: their number, places that evaluations divide, and free processor time and memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.cache import PLACES, open_lock, try_lock
@@ -67,3 +68,12 @@ def processor_share() -> float:
     with contextlib.suppress(ValueError):
         return max(0.0, min(1.0, float(done.output)))
     return 0.0
+
+
+def memory_share(limit: int) -> float:
+    """The part of so many bytes that the machine has free, at most 1; 1 where the system does not tell."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        available = next(line for line in lines if line.startswith("MemAvailable:"))
+        return min(1.0, int(available.split()[1]) * 1024 / limit)
+    return 1.0

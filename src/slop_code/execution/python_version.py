@@ -10,7 +10,6 @@ import platform
 import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BeforeValidator
@@ -25,6 +24,9 @@ if TYPE_CHECKING:
 FIND_S = 120.0
 FIND = ("python", "find", "--no-config", "--no-project", "--system", "--no-cache")
 REQUESTS = "what `python` of the environment and `requires_python` of the problem ask for together"
+NO_PYTHON = "No interpreter found"
+"""Part of uv's error where there is none that fits."""
+
 DOWNLOADS = "UV_PYTHON_DOWNLOADS"
 DESCRIBE = (
     "import json, os, platform, sys; base = getattr(sys, '_base_executable', sys.executable); "
@@ -147,6 +149,8 @@ def _no_python(request: str, versions: Sequence[str]) -> ConfigError:
 
 def _ask_uv(request: str) -> HostPython | None:
     answer = capture([str(uv_paths()[0]), *FIND, request], timeout=FIND_S, env=search_environment())
+    if answer.exit_code != 0 and NO_PYTHON not in answer.errors:
+        raise InfrastructureError(f"uv could not look for a Python that fits {request}: {answer.errors.strip()}")
     return _describe(answer.output.strip()) if answer.exit_code == 0 else None
 
 
@@ -162,7 +166,7 @@ def _describe(path: str) -> HostPython | None:
 def search_environment() -> dict[str, str]:
     """PATH, and all versions of pyenv, whose shims work for one of them only."""
     folders = [folder for folder in os.environ.get("PATH", "").split(":") if not folder.endswith("/shims")]
-    pyenv = os.path.join(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv", "versions")
+    pyenv = os.path.join(os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv"), "versions")
     # A folder that this user may not read, such as root's, has none of them.
     versions = sorted(glob.glob("3*", root_dir=pyenv), key=_numbers, reverse=True)
     folders += [os.path.join(pyenv, version, "bin") for version in versions]

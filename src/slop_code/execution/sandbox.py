@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -322,7 +323,7 @@ class Sandbox(Protocol):
     def judge(self, job: JudgeJob) -> JudgeResult: ...
 
 
-def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) -> str:
+def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) -> bytes:
     """The file that the launcher reads before each call."""
     command, entry = request.entrypoint[:-1], request.entrypoint[-1:]
     settings = {
@@ -331,7 +332,7 @@ def launcher_settings(layout: BoxLayout, request: JudgeRequest, limits: Limits) 
     }  # fmt: skip
     code = [("assumed" if file in request.assumed_code else "code", file) for file in request.test_code]
     lines = [*settings.items(), *code]
-    return "".join(f"{name}={value}\0" for name, value in lines)
+    return os.fsencode("".join(f"{name}={value}\0" for name, value in lines))
 
 
 def sandbox_name(spec: EnvironmentSpec) -> str:

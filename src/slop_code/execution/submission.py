@@ -69,6 +69,29 @@ def open_submission(path: Path) -> Path:
     return resolved
 
 
+def check_entry_readable(submission: Path, entry: str) -> None:
+    """Raises SubmissionError if the entry file is one that its owner may read, and this user may not.
+
+    A link, or a file that even its owner may not read, is the submission's own doing, and stays a verdict.
+    """
+    path = submission
+    for part in entry.split("/"):
+        path = path / part
+        try:
+            mode = os.lstat(path).st_mode
+        except OSError:
+            return
+        needed = os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.R_OK
+        if stat.S_ISLNK(mode):
+            return
+        if not os.access(path, needed, effective_ids=True):
+            if (mode >> 6) & needed == needed:
+                raise SubmissionError(
+                    f"{path}: this user cannot read it, and it starts the submission; let this user read it"
+                )
+            return
+
+
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
     """Valid until the next entry is asked for, as the walk then closes the descriptors."""

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import open_regular
 from slop_code.errors import SubmissionSetupError
 from slop_code.execution.cache import remove_path
-from slop_code.execution.helper import helper_path
+from slop_code.execution.helper import reaped
+from slop_code.execution.helper.runnable_helper import runnable_helper
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
+from slop_code.execution.low_limits import low_limit_reason
 from slop_code.execution.process import ProcessResult, run
 from slop_code.execution.sandbox import LOG, REPORTS_DIR, TESTS_DIR, BoxLayout, JudgeJob, JudgeResult, SetupJob
 from slop_code.execution.submission import CHUNK, MAX_COPIED_PATH, RESERVED, TreeLimitError, copy_whole_tree, walk_tree
@@ -51,8 +53,9 @@ class Unsandboxed(HostSandbox):
         return {**os.environ, "PATH": ""} if self.spec.environment.include_os_env else {}
 
     def unavailable_reason(self) -> str | None:
-        end_daemons([])  # raises where no helper was built
-        return None
+        if sys.platform.startswith("linux"):
+            runnable_helper()  # raises where it is missing or cannot be executed
+        return low_limit_reason()
 
     def prepare_setup(self, job: SetupJob) -> UnsandboxedSetupBox:
         copy_tree(job.submission, job.scratch / "layer", job.scratch)
@@ -62,7 +65,7 @@ class Unsandboxed(HostSandbox):
         layout, request = self.layout(job.scratch), job.request
         workspace = Path(layout.workspace)
         self._copy_workspace(job, workspace)
-        mount_tests(request.tests, workspace)
+        copy_tests(request.tests, workspace)
         (workspace / REPORTS_DIR).mkdir()
         for name in ("tmp", "home"):
             (job.scratch / name).mkdir()
@@ -113,7 +116,7 @@ def _forked_judge(request: JudgeRequest, workspace: Path, environment: Mapping[s
     return {**own, "boxes": None, "filter": None, "file_size": 0}
 
 
-def mount_tests(tests: Path, workspace: Path) -> None:
+def copy_tests(tests: Path, workspace: Path) -> None:
     """Without a sandbox to mount them in, the tests are copied."""
     shutil.copytree(tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))
 
@@ -146,7 +149,7 @@ def take_reports(source: Path, target: Path) -> None:
 
 def end_daemons(argv: Sequence[str]) -> list[str]:
     """On Linux the helper kills daemons of the submission when the command ends; elsewhere nothing can."""
-    return [str(helper_path()), "reap", *argv] if sys.platform.startswith("linux") else list(argv)
+    return reaped(argv) if sys.platform.startswith("linux") else list(argv)
 
 
 def _check_paths(source: Path) -> None:

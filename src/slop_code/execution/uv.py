@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import platform
 import shutil
 import sys
 from pathlib import Path
@@ -26,10 +25,6 @@ def network_variables() -> dict[str, str]:
 def base_python() -> str:
     """The interpreter itself, also when this process runs in a virtual environment."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
-
-
-def python_identity() -> list[str]:
-    return [platform.python_implementation(), platform.python_version(), platform.machine(), base_python()]
 
 
 @functools.cache

@@ -10,7 +10,10 @@ from slop_code.errors import InfrastructureError
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, PROBE_S, bwrap
 from slop_code.execution.bubblewrap.cgroups import can_enter_groups
 from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
+from slop_code.execution.bubblewrap.host_root import is_host_root
+from slop_code.execution.bubblewrap.probe_results import ProbeResults
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
+from slop_code.execution.helper import reaped
 from slop_code.execution.process import capture
 
 FIRST_USER = 1_900_000_000
@@ -29,17 +32,15 @@ def box_user(folder: Path) -> int | None:
 
 def ids_in_force(user: int | None) -> str:
     """Words of the result: whose user of the host judge and subject share."""
-    return "unprivileged" if user is not None else "root" if os.geteuid() == 0 else "evaluator"
+    return "unprivileged" if user is not None else "root" if is_host_root() else "evaluator"
 
 
-_probed: dict[tuple[int, int], bool] = {}
+_probed: ProbeResults[bool] = ProbeResults(bool)
 
 
 def _can_make_boxes(user: int, device: int, folder: Path) -> bool:
     """The kernel may forbid user namespaces to all but root, or layers of mounts with other owners."""
-    if (user, device) not in _probed:
-        _probed[user, device] = _probe(user, folder)
-    return _probed[user, device]
+    return _probed.get((user, device), lambda: _probe(user, folder))
 
 
 def _probe(user: int, parent: Path) -> bool:
@@ -54,7 +55,7 @@ def _probe(user: int, parent: Path) -> bool:
             "--overlay-src", str(layer), "--tmp-overlay", "/probe", "--", "/bin/sh", "-c", CHANGE,
         ]  # fmt: skip
         try:
-            done = capture(open_paths(box, user), PROBE_S)
+            done = capture(reaped(open_paths(box, user)), PROBE_S)
             return done.exit_code == 0 and (kept / "made").stat().st_uid == 0
         except (InfrastructureError, OSError):
             return False

@@ -1,4 +1,4 @@
-"""Probe of this machine that opens a pair of boxes."""
+"""Probes of this machine that open a pair of boxes, and a box for set-up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.bubblewrap.bwrap_binary import PROBE_S, Probe
 from slop_code.execution.cache import Cache
 from slop_code.execution.helper import LAUNCHER
-from slop_code.execution.sandbox import JudgeJob, JudgeRequest, PreparedSubject
+from slop_code.execution.sandbox import JudgeJob, JudgeRequest, PreparedSubject, SetupJob
 
 if TYPE_CHECKING:
     from slop_code.execution.environment import EnvironmentSpec
@@ -40,4 +40,19 @@ def boxes_probe(spec: EnvironmentSpec) -> Probe:
             done = BubblewrapSandbox(spec, Cache(Path(folder))).judge(job).done
         except InfrastructureError as error:
             return Probe(str(error))
+    return Probe.of(done.exit_code, done.output)
+
+
+def setup_probe(spec: EnvironmentSpec, cache: Cache) -> Probe:
+    """Opens a box for set-up, whose overlay keeps its changes in the cache folder."""
+    try:
+        with cache.session_folder() as folder:
+            workspace, scratch = folder / "workspace", folder / "scratch"
+            workspace.mkdir()
+            scratch.mkdir()
+            job = SetupJob(submission=workspace, environment={}, scratch=scratch, keep_workspace=True)
+            with BubblewrapSandbox(spec, cache).setup_box(job) as box:
+                done = box.run(["/bin/true"], PROBE_S)
+    except InfrastructureError as error:
+        return Probe(str(error))
     return Probe.of(done.exit_code, done.output)

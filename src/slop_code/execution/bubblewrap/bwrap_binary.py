@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import shutil
 import tempfile
@@ -13,9 +12,11 @@ from pathlib import Path
 from slop_code._io import digest_of
 from slop_code.errors import InfrastructureError
 from slop_code.execution.bubblewrap.closed_folders import open_paths
+from slop_code.execution.bubblewrap.probe_results import ProbeResults, clear_all
 from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.cache import Cache
-from slop_code.execution.process import run
+from slop_code.execution.helper import reaped
+from slop_code.execution.process import StartError, run
 
 OUTER_NAMESPACES = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", "box"]
 NAMESPACES = [*OUTER_NAMESPACES, "--unshare-cgroup-try"]
@@ -42,6 +43,10 @@ class Probe:
         return cls() if exit_code == 0 else cls(output.strip() or f"exit status {exit_code}")
 
 
+_probed: ProbeResults[Probe] = ProbeResults(lambda probed: probed.usable)
+_working: ProbeResults[str | None] = ProbeResults(bool)
+
+
 def bwrap() -> str:
     """`unavailable_reason` comes first, but another evaluation may have probed again since."""
     if (path := working_bwrap()) is None:
@@ -49,9 +54,12 @@ def bwrap() -> str:
     return path
 
 
-@functools.cache
 def working_bwrap() -> str | None:
     """The bundled binary, else the system's: the first that can make boxes on this machine."""
+    return _working.get("bwrap", _find_working)
+
+
+def _find_working() -> str | None:
     candidates = bwrap_candidates()
     working = (path for path in candidates if _is_recorded(path) or probe(path).error is None)
     return next(working, None) or next((path for path in candidates if probe(path).slow), None)
@@ -74,8 +82,7 @@ def forget_probes() -> None:
     for path in bwrap_candidates():
         with contextlib.suppress(InfrastructureError, OSError):
             _record(path).unlink()
-    probe.cache_clear()
-    working_bwrap.cache_clear()
+    clear_all()
 
 
 def bwrap_candidates() -> list[str]:
@@ -88,11 +95,15 @@ def bwrap_candidates() -> list[str]:
         pass
     if system := shutil.which("bwrap"):
         candidates.append(system)
-    return candidates
+    return [*dict.fromkeys(candidates)]
 
 
-@functools.cache
 def probe(path: str) -> Probe:
+    """The result of a trial of this binary, which is repeated where it failed before."""
+    return _probed.get(path, lambda: _run_probe(path))
+
+
+def _run_probe(path: str) -> Probe:
     """Let a binary make a box of the kind we need.
 
     The box mounts the system's folders, not all of /, where mounts of others may disappear meanwhile.
@@ -104,8 +115,11 @@ def probe(path: str) -> Probe:
             "--proc", "/proc", "--dev", "/dev", "--size", "1048576", "--tmpfs", "/tmp",
             "--overlay-src", "/usr/bin", "--tmp-overlay", "/tmp", "--", "true",
         ]  # fmt: skip
-        command, variables = open_paths(argv), {"PATH": os.environ.get("PATH", "")}
-        done = run(command, env=variables, log=Path(folder) / "log", timeout=PROBE_S)
+        command, variables = reaped(open_paths(argv)), {"PATH": os.environ.get("PATH", "")}
+        try:
+            done = run(command, env=variables, log=Path(folder) / "log", timeout=PROBE_S)
+        except StartError as error:
+            return Probe(str(error))
     result = Probe.of(done.exit_code, done.output)
     if result.error is None:
         with contextlib.suppress(InfrastructureError):

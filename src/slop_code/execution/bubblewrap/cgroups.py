@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.delegation import LEAF, leave_to_leaf, own_delegated_group
 from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned
+from slop_code.execution.bubblewrap.host_root import is_host_root
 from slop_code.execution.bubblewrap.root_groups import group_of_boxes
 from slop_code.execution.bubblewrap.user_scope import is_own_scope
 from slop_code.execution.helper import helper_path
@@ -37,6 +38,12 @@ EVENTS = (
     ("cpu.stat", "nr_throttled"),
 )
 """Files that count how often a limit struck, in version 2 and in version 1."""
+
+MEMORY_AND_SWAP = "memory.memsw.limit_in_bytes"
+"""In version 1, where the kernel counts swap; version 2 has `memory.swap.max`."""
+
+SWAP_MARGIN = 16 << 20
+"""Room above the memory limit, which so strikes first: Linux 6.18 counts refusals of that one only."""
 
 END_S = 30.0
 CPU_PERIOD_US = 100_000
@@ -83,7 +90,7 @@ def control_groups(
 
 def authority_of(groups: Sequence[Path]) -> str:
     """By what right these groups were made: `root`, `delegation`, or a `scope` that the evaluator asked for."""
-    if os.geteuid() == 0:
+    if is_host_root():
         return "root"
     return "scope" if is_own_scope(groups[0].parent) else "delegation"
 
@@ -182,6 +189,8 @@ def _set_up(group: Path, files: Mapping[str, str], limits: Mapping[str, int]) ->
         control.write_text("+memory +pids")
     for limit, file in files.items():
         (group / file).write_text(str(limits[limit]))
+    if (group / MEMORY_AND_SWAP).exists():
+        (group / MEMORY_AND_SWAP).write_text(str(limits["memory"] + SWAP_MARGIN))
     if not control.exists():
         return
     if (group / "memory.swap.max").exists():

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from slop_code.execution.bubblewrap.probe_results import ProbeResults
 from slop_code.execution.bubblewrap.system_mounts import ROOTS, is_within
 from slop_code.execution.helper import helper_path
 from slop_code.execution.process import succeeds
@@ -72,8 +73,10 @@ def _package_files(binary: str) -> list[str]:
 
 def _sources(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """Each with whether it is the system's; the values of variables are skipped."""
-    words = iter(argv[: argv.index("--")])
+    words = iter(argv)
     for word in words:
+        if word == "--":
+            return
         if word == "--setenv":
             next(words), next(words)
         elif word in SOURCES:
@@ -91,14 +94,12 @@ def can_map(path: str | Path) -> bool:
     return _can_map(os.stat(path).st_dev, str(path))
 
 
-_mappable: dict[int, bool] = {}
+_mappable: ProbeResults[bool] = ProbeResults(bool)
 
 
 def _can_map(device: int, path: str) -> bool:
-    if device not in _mappable:
-        command = [str(helper_path()), "open-paths", "--as", "1", "--map", path, "--", "/bin/true"]
-        _mappable[device] = succeeds(command)
-    return _mappable[device]
+    command = [str(helper_path()), "open-paths", "--as", "1", "--map", path, "--", "/bin/true"]
+    return _mappable.get(device, lambda: succeeds(command))
 
 
 def closed_folder(path: str, user: int | None = None) -> str | None:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from slop_code.execution.bubblewrap.host_root import is_host_root
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MIN_KERNEL = (5, 11)
 """The first with overlay mounts in user namespaces."""
 
 SETTINGS = {
-    "max_user_namespaces": "user/max_user_namespaces",
     "userns_clone": "kernel/unprivileged_userns_clone",
     "apparmor_restricts": "kernel/apparmor_restrict_unprivileged_userns",
 }
+NAMESPACE_KINDS = ("user", "mnt", "pid", "net", "ipc", "uts")
+"""Namespaces of a box, as the kernel names them in its limits on their number."""
+
+RAISED_LIMIT = 15_000
+LIMIT_REACHED = "(ENOSPC)"
+"""Part of bwrap's error where one of these limits is reached."""
+
 APPARMOR_SETTING = "kernel.apparmor_restrict_unprivileged_userns"
 CONTAINER_FILES = ("/.dockerenv", "/run/.containerenv", "/var/run/secrets/kubernetes.io")
 BWRAP_ERROR = "bwrap: "
@@ -24,7 +37,10 @@ DISTRIBUTION_BWRAP = "/usr/bin/bwrap"
 DISTRIBUTION_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
 """Profile for the bubblewrap of the distribution; some have it among the examples, where it does nothing."""
 
-PROFILE_FILE = "/etc/apparmor.d/slop-code-bwrap"
+PROFILE_FOLDER = "/etc/apparmor.d"
+GLOB_CHARACTERS = re.compile(r'([\\"*?\[\]{}^])')
+"""Those with a meaning in a quoted path of a profile."""
+
 OTHERWISE = "use an environment of type docker, or isolation: none"
 
 
@@ -34,7 +50,12 @@ class MachineFacts:
 
     release: str = "6.1.0"
     is_root: bool = False
-    max_user_namespaces: int | None = None
+    max_namespaces: Mapping[str, int] = field(default_factory=dict)
+    """Limits on the number of namespaces, by kind."""
+
+    is_exhausted: bool = False
+    """The kernel said that one of these limits is reached."""
+
     userns_clone: int | None = None
     apparmor_restricts: int | None = None
     has_unused_profile: bool = False
@@ -44,10 +65,13 @@ class MachineFacts:
     has_seccomp_filter: bool = False
 
     @classmethod
-    def read(cls) -> MachineFacts:
+    def read(cls, error: str = "") -> MachineFacts:
+        limits = {kind: _setting(f"user/max_{kind}_namespaces") for kind in NAMESPACE_KINDS}
         return cls(
+            max_namespaces={kind: limit for kind, limit in limits.items() if limit is not None},
+            is_exhausted=LIMIT_REACHED in error,
             release=os.uname().release,
-            is_root=os.geteuid() == 0,
+            is_root=is_host_root(),
             has_unused_profile=os.path.exists(DISTRIBUTION_PROFILE) and not os.path.exists(DISTRIBUTION_BWRAP),
             in_container=any(map(os.path.exists, CONTAINER_FILES)) or "container" in os.environ,
             has_seccomp_filter="\nSeccomp:\t2" in Path("/proc/self/status").read_text(),
@@ -73,7 +97,7 @@ class NamespaceCause:
 
 def known_cause(error: str) -> NamespaceCause | None:
     """The cause of an error of bwrap on this machine; a program that cannot be started says something else."""
-    return cause_of(MachineFacts.read()) if error.startswith(BWRAP_ERROR) else None
+    return cause_of(MachineFacts.read(error)) if error.startswith(BWRAP_ERROR) else None
 
 
 def cause_of(facts: MachineFacts) -> NamespaceCause | None:
@@ -82,9 +106,8 @@ def cause_of(facts: MachineFacts) -> NamespaceCause | None:
         return NamespaceCause("this is WSL 1, which has no namespaces", "convert it with `wsl --set-version <name> 2`")
     if _version(facts.release) < MIN_KERNEL:
         return NamespaceCause(f"Linux {facts.release} is older than 5.11", OTHERWISE)
-    if facts.max_user_namespaces == 0:
-        setting = "user.max_user_namespaces"
-        return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=15000`")
+    if (limit := _limit_cause(facts)) is not None:
+        return limit
     if facts.userns_clone == 0 and not facts.is_root:
         setting = "kernel.unprivileged_userns_clone"
         return NamespaceCause(f"{setting} is 0", f"allow user namespaces: `sudo sysctl -w {setting}=1`")
@@ -96,6 +119,23 @@ def cause_of(facts: MachineFacts) -> NamespaceCause | None:
         return NamespaceCause(
             f"{APPARMOR_SETTING} is 1: AppArmor forbids user namespaces of programs without a profile",
             _apparmor_advice(facts),
+        )
+    return None
+
+
+def _limit_cause(facts: MachineFacts) -> NamespaceCause | None:
+    """The lowest limit, where it is 0 or the kernel says that one is reached."""
+    kind = min(facts.max_namespaces, key=facts.max_namespaces.__getitem__, default="user")
+    limit, setting = facts.max_namespaces.get(kind), f"user.max_{kind}_namespaces"
+    if limit == 0:
+        advice = f"allow {kind} namespaces: `sudo sysctl -w {setting}={RAISED_LIMIT}`"
+        return NamespaceCause(f"{setting} is 0", advice)
+    if facts.is_exhausted:
+        raised = max(RAISED_LIMIT, 2 * (limit or 0))
+        return NamespaceCause(
+            f"the limit on the number of namespaces is reached; the lowest, {setting}, is {limit}",
+            f"end processes that have namespaces of their own (`lsns` lists them), or raise it: "
+            f"`sudo sysctl -w {setting}={raised}`",
         )
     return None
 
@@ -118,12 +158,30 @@ def _version(release: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def apparmor_profile(binary: str) -> str:
-    """A profile that lets this one program make user namespaces, and forbids it nothing."""
-    return f"""abi <abi/4.0>,
+@dataclass(frozen=True, slots=True)
+class AppArmorProfile:
+    """A profile that lets one program make user namespaces, and forbids it nothing."""
+
+    name: str
+    """Another one for each program, so that the profile of one virtual environment leaves those of others."""
+
+    text: str
+
+    @property
+    def file(self) -> str:
+        return f"{PROFILE_FOLDER}/{self.name}"
+
+
+def apparmor_profile(binary: str) -> AppArmorProfile:
+    """AppArmor compares the path without links."""
+    path = os.path.realpath(binary)
+    name = f"slop-code-bwrap-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+    quoted = GLOB_CHARACTERS.sub(r"\\\1", path)
+    text = f"""abi <abi/4.0>,
 include <tunables/global>
 
-profile slop-code-bwrap {binary} flags=(unconfined) {{
+profile {name} "{quoted}" flags=(unconfined) {{
   userns,
 }}
 """
+    return AppArmorProfile(name, text)

@@ -78,7 +78,7 @@ def further_arguments(paths: Iterable[Path], prefixes: Sequence[str] = ()) -> li
 
 def mount_error(prefix: str) -> str | None:
     """Why an interpreter with this prefix cannot be mounted in a box; None if it can."""
-    folder, home = Path(prefix).resolve(), Path.home().resolve()
+    folder, home = Path(prefix).resolve(), Path(os.path.expanduser("~")).resolve()
     if is_within(folder, ["/tmp", "/workspace"]):
         return f"the interpreter lies in {folder}, where submissions write; use one outside of /tmp"
     if is_within(home, [folder]):

@@ -19,10 +19,8 @@ from slop_code.execution.bubblewrap.box_arguments import (
     WORKSPACE,
     set_environment,
 )
-from slop_code.execution.bubblewrap.box_user import box_user
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, OUTER_NAMESPACES, bwrap
-from slop_code.execution.bubblewrap.cgroups import begin_in_group, group_parents
-from slop_code.execution.bubblewrap.closed_folders import open_paths
+from slop_code.execution.bubblewrap.cgroups import group_parents
 from slop_code.execution.bubblewrap.system_mounts import ETC_FILES, further_arguments, system_arguments
 from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
@@ -52,7 +50,7 @@ def template_arguments(
     folders = ("/tmp", NEW_ROOT, "/slop/tmp", HOME, f"{WORKSPACE}/{REPORTS_DIR}")
     own = {"TMPDIR": "/slop/tmp", DESCRIPTOR_VARIABLE: str(descriptor)}
     environment = {"HOME": HOME, "UV_TOOL_DIR": "/slop/tmp/tools", **template.environment, **own}
-    box = [
+    return [
         bwrap(), "--unshare-user", "--uid", "0", "--gid", "0", "--unshare-net", *OUTER_NAMESPACES, *CONTAINED,
         "--cap-add", "ALL",
         *system_arguments(prefixes=both), *RESOLVER, *further_arguments(sources, both),
@@ -68,5 +66,3 @@ def template_arguments(
         "--chdir", WORKSPACE, *set_environment(environment), "--",
         "/slop/box", "init", "--proc", ALL_PROC, "--judge", *template.argv,
     ]  # fmt: skip
-    user = box_user(cache.root)
-    return begin_in_group(open_paths(box, user), user)

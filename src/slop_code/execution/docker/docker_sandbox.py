@@ -262,6 +262,8 @@ class DockerSandbox:
 
     def _ask_helper(self, user: str, options: Sequence[str], *words: str, image: str | None = None) -> str:
         plain = ["--rm", *c.COMMON, *c.labels(self.owner), "--network", "none", "--user", user, *c.capabilities()]
+        if image is not None:  # made by set-up, so it is as untrusted as the submission
+            plain += c.runtime_arguments(self.settings.runtime)
         return self.engine.check_output(
             "run", *plain, *options, *self.support_volume.words, "--entrypoint", c.BOX, image or self.image(), *words
         )
@@ -367,7 +369,7 @@ class DockerSandbox:
             yield from pack_tree(path, f"judge/{name}", owner=owner if job.collecting else None)
         yield from pack_tree(job.request.shown, "shown", owner=owner)
         settings = launcher_settings(self.layout(job.scratch), job.request, self.spec.limits)
-        yield from pack_file(settings.encode(), "call/conf")
+        yield from pack_file(settings, "call/conf")
         yield pack_end()
 
     def _declared(self, names: c.ContainerNames, box: str) -> list[Mount]:

@@ -39,7 +39,9 @@ def owner_label(cache: Cache) -> str:
     path.parent.mkdir(exist_ok=True)
     remove_dead_owners(cache)
     with file_lock(cache.root / OWNERS_LOCK):
-        fcntl.flock(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), fcntl.LOCK_EX)  # open until this process ends
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        lock = os.open(path, flags, 0o666)  # open until this process ends
+        fcntl.flock(lock, fcntl.LOCK_EX)
     return f"{machine_id()}:{quote(str(path), safe='/')}"
 
 

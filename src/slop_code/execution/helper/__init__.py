@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from slop_code.errors import InfrastructureError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LAUNCHER = "slop-run"
 """Name under which the helper is the launcher, which hands a call of a test over to the box of the subject."""
 
 
-class HelperMissingError(InfrastructureError):
-    """No helper was built for this processor."""
+class HelperError(InfrastructureError):
+    """No helper was built for this processor, or this machine does not execute it."""
+
+
+def build_advice(machine: str) -> str:
+    return (
+        "install the slop-code wheel, which has it for x86_64 and aarch64, or build it from source with a C compiler "
+        f"or PyPI's ziglang: SLOPBOX_TARGETS={machine} pip install --force-reinstall --no-deps --no-binary slop-code "
+        "slop-code"
+    )
 
 
 def helper_path(machine: str | None = None) -> Path:
-    """The helper for a processor (default: this machine's); a HelperMissingError says how to build it."""
+    """The helper for a processor (default: this machine's); a HelperError says how to build it."""
     machine = machine or platform.machine()
     path = Path(__file__).parent / f"slopbox-{machine}"
     if not path.is_file():
-        raise HelperMissingError(
-            f"{path}: the native helper is not built; install the slop-code wheel, which has it for x86_64 and "
-            f"aarch64, or build it from source with a C compiler or PyPI's ziglang: "
-            f"SLOPBOX_TARGETS={machine} pip install --force-reinstall --no-deps --no-binary slop-code slop-code"
-        )
+        raise HelperError(f"{path}: the native helper is not built; {build_advice(machine)}")
     return path
+
+
+def reaped(argv: Sequence[str]) -> list[str]:
+    """The command under `slopbox reap`: it has soft limits of its own, and leaves no process when it or we end."""
+    return [str(helper_path()), "reap", str(os.getpid()), *argv]

@@ -1,4 +1,4 @@
-/* Copying a mounted submission into the workspace, and counting what a folder holds.
+/* Copying a submission into the workspace, and counting what a folder holds.
  *
  * Folders are walked by descriptors: a tree may be deeper than any path may be long, and no link of the submission's is
  * ever followed. The tally of the copy is sent to the evaluator, which compares it with its own: an engine on another
@@ -17,6 +17,8 @@
 struct tally copied;
 static uint32_t crc; /* of the entry that is being copied */
 static struct { uid_t uid; gid_t gid; } owner;
+/* Blocks of zeros become holes, which take no memory, and what cannot be read is there without its content. */
+static int for_workspace;
 
 /* CRC-32 as zlib computes it. */
 static void crc_add(const void *data, size_t length) {
@@ -37,21 +39,31 @@ static void crc_start(char kind, uint32_t depth, const char *name) {
     crc_add(name, strlen(name));
 }
 
+static int is_forbidden(void) { return for_workspace && (errno == EACCES || errno == EPERM); }
+
+static int is_zero(const char *data, size_t length) { return length > 0 && !*data && memcmp(data, data + 1, length - 1) == 0; }
+
 /* O_NONBLOCK: opening must not block if the file was replaced by a pipe meanwhile. */
 static void copy_content(int from, int to, const char *name) {
     static char buffer[65536];
     int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (source < 0) die("cannot read %s", name);
+    if (source < 0 && !is_forbidden()) die("cannot read %s", name);
     int target = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (target < 0) die("cannot write %s", name);
+    if (source < 0) {
+        close(target);
+        return;
+    }
     struct stat information;
     if (fstat(source, &information) != 0) die("cannot read %s", name);
     for (ssize_t got; (got = read(source, buffer, sizeof buffer)) != 0;) {
         if (got < 0) die("cannot read %s", name);
         crc_add(buffer, (size_t)got);
-        write_all(target, buffer, (size_t)got);
+        if (for_workspace && is_zero(buffer, (size_t)got)) lseek(target, got, SEEK_CUR);
+        else write_all(target, buffer, (size_t)got);
         copied.bytes += (unsigned long long)got;
     }
+    if (for_workspace && ftruncate(target, lseek(target, 0, SEEK_CUR)) != 0) die("cannot write %s", name);
     struct timespec times[2] = {{0, UTIME_NOW}, information.st_mtim};
     futimens(target, times);
     close(source);
@@ -80,7 +92,17 @@ static char kind_of(mode_t mode) {
 }
 
 /* Names that the evaluation itself uses in a workspace: a submission's own files of these names are not copied. */
-static int is_reserved(const char *name) { return strcmp(name, ".evaluation_tests") == 0 || strcmp(name, ".scbench") == 0; }
+static const char *const reserved[] = {".evaluation_tests", ".scbench"};
+
+static int is_reserved(const char *name) { return strcmp(name, reserved[0]) == 0 || strcmp(name, reserved[1]) == 0; }
+
+static void make_reserved_folders(const char *workspace) {
+    char path[PATH_MAX];
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+        if (snprintf(path, sizeof path, "%s/%s", workspace, reserved[i]) >= (int)sizeof path) die("path too long: %s", workspace);
+        make_folders(path, 0755);
+    }
+}
 
 static void copy_folder(int from, int to, uint32_t depth) {
     DIR *folder = fdopendir(from);
@@ -103,7 +125,9 @@ static void copy_folder(int from, int to, uint32_t depth) {
         set_owner(to, name, owner.uid, owner.gid);
         if (kind != 'L') set_mode(to, name, information.st_mode);
         if (kind != 'D') continue;
-        int inner_from = openat(from, name, FOLDER_FLAGS), inner_to = openat(to, name, FOLDER_FLAGS);
+        int inner_from = openat(from, name, FOLDER_FLAGS);
+        if (inner_from < 0 && is_forbidden()) continue;
+        int inner_to = openat(to, name, FOLDER_FLAGS);
         if (inner_from < 0 || inner_to < 0) die("cannot enter %s", name);
         copy_folder(inner_from, inner_to, depth + 1);
         close(inner_to);
@@ -121,6 +145,12 @@ void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid) {
     owner.uid = uid, owner.gid = gid;
     copy_folder(from, to, 0);
     close(to);
+}
+
+void copy_workspace(const char *source, const char *target) {
+    for_workspace = 1;
+    copy_tree(source, target, 0, 0);
+    make_reserved_folders(target);
 }
 
 void set_owner(int folder, const char *name, uid_t uid, gid_t gid) {

@@ -71,10 +71,10 @@ static void refuse(const char *path, const char *reason, int is_named_file) {
     char line[PATH_MAX + 256];
     withheld++;
     if (!in_argument && !is_named_file) return;
-    if (++refusals > MAX_REFUSALS) return;
-    for (size_t i = 0; i + 1 < refusals; i++)
+    for (size_t i = 0; i < refusals; i++)
         if (refused[i] && strcmp(refused[i], path) == 0) return;
-    refused[refusals - 1] = strdup(path);
+    if (refusals == MAX_REFUSALS) return;
+    refused[refusals++] = strdup(path);
     fprintf(stderr, "slop-code: not handed over: %s: %s\n", path, reason);
     /* One write for each, since calls of the same time append to the file, too. */
     int length = snprintf(line, sizeof line, "%s%c%s%c", relative, 0, reason, 0);

@@ -113,6 +113,7 @@ void keep_account(pid_t pid, int socket);
 uint64_t take_wait(void);
 uint64_t take_seen_cpu(void);
 uint64_t out_of_memory_kills(void);
+int group_reached_memory_limit(void);
 uint64_t peak_mapped_files(void);
 
 /* usage.c */

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 void mount_overlay(const char *layers, const char *target, unsigned long flags) {
@@ -25,6 +27,39 @@ static void add_overlay(char **words) {
     int length = snprintf(layers, sizeof layers, "lowerdir=%s,upperdir=%s,workdir=%s", words[0], words[1], words[2]);
     if (length >= (int)sizeof layers) die("overlay options too long");
     mount_overlay(layers, words[3], 0);
+}
+
+/* An overlay marks a folder that was removed, or made anew, by an attribute of the file system of its changes. A tmpfs
+ * has such attributes from Linux 6.6 on; without them `rmdir` and `mkdir` fail with EIO. */
+static int can_mark_folders(const char *folder) {
+    if (setxattr(folder, "user.overlay.trial", "", 0, 0) != 0) return 0;
+    removexattr(folder, "user.overlay.trial");
+    return 1;
+}
+
+/* A tmpfs whose size was once unlimited cannot be limited again. */
+static void limit_tmpfs(const char *path, unsigned long long bytes, unsigned long long files) {
+    char options[64];
+    snprintf(options, sizeof options, "size=%llu,nr_inodes=%llu", bytes, files);
+    if (mount(NULL, path, NULL, MS_REMOUNT | SAFE_FLAGS, options) != 0) die("cannot limit %s", path);
+}
+
+/* Where an overlay cannot mark folders, the workspace is a copy of it, for which the tmpfs gets more room: the disk limit
+ * is for what the boxes write. */
+static void add_workspace(char **words) {
+    const char *scratch = words[1], *target = words[2];
+    char up[PATH_MAX], work[PATH_MAX], copy[PATH_MAX];
+    struct statvfs limit, used;
+    snprintf(up, sizeof up, "%s/up", scratch), snprintf(work, sizeof work, "%s/work", scratch);
+    add_overlay((char *[]){words[0], up, work, words[2]});
+    if (can_mark_folders(up)) return;
+    snprintf(copy, sizeof copy, "%s/copy", scratch);
+    if (statvfs(scratch, &limit) != 0) die("cannot look at %s", scratch);
+    limit_tmpfs(scratch, 1ULL << 50, 1ULL << 40);
+    copy_workspace(target, copy);
+    if (statvfs(scratch, &used) != 0) die("cannot look at %s", scratch);
+    limit_tmpfs(scratch, (limit.f_blocks + used.f_blocks - used.f_bfree) * limit.f_frsize, limit.f_files + used.f_files - used.f_ffree);
+    if (umount(target) != 0 || mount(copy, target, NULL, MS_BIND, NULL) != 0) die("cannot mount the copy on %s", target);
 }
 
 /* The kernel ignores MS_RDONLY while it binds: only the remount makes the folder read-only. */
@@ -78,7 +113,7 @@ static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[
 static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
     {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, add_overlay}, {"--bind", 3, mount_bind},
     {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
-    {"--command", 2, add_command}, {"--proc", 1, mount_proc},
+    {"--command", 2, add_command}, {"--proc", 1, mount_proc},  {"--workspace", 3, add_workspace},
 };
 
 int mount_step(const char *name, char **words, int left) {

@@ -12,11 +12,11 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -42,25 +42,26 @@ static void write_map(pid_t pid, const char *name, const char *id) {
     close(fd);
 }
 
-/* A user namespace whose root is this user of the host. A child makes it, and ends when it can be reached. */
+/* A user namespace whose root is this user of the host. A child makes it, and ends when this process closes its end of
+ * the connection, also by its own end. */
 static int new_user_namespace(const char *id) {
-    int ready[2];
+    int ends[2];
     char path[64], byte;
-    pid_t child = pipe2(ready, O_CLOEXEC) == 0 ? fork() : -1;
+    pid_t child = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0 ? fork() : -1;
     if (child < 0) die("cannot fork");
     if (child == 0) {
-        if (unshare(CLONE_NEWUSER) == 0 && write(ready[1], "", 1) == 1) pause();
+        close(ends[0]);
+        if (unshare(CLONE_NEWUSER) == 0 && write(ends[1], "", 1) == 1 && read(ends[1], &byte, 1) == 0) _exit(0);
         _exit(FAILED);
     }
-    close(ready[1]);
-    if (read(ready[0], &byte, 1) != 1) die("no user namespace");
-    close(ready[0]);
+    close(ends[1]);
+    if (read(ends[0], &byte, 1) != 1) die("no user namespace");
     write_map(child, "uid_map", id);
     write_map(child, "gid_map", id);
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)child);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) die("cannot open the user namespace");
-    kill(child, SIGKILL);
+    close(ends[0]);
     waitpid(child, NULL, 0);
     return fd;
 }

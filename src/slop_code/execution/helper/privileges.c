@@ -66,12 +66,15 @@ static void forbid_links(const char *path) {
     if (statfs(path, &now) != 0 || !(now.f_flags & STATFS_NOSYMFOLLOW)) die("this kernel cannot forbid links below %s", path);
 }
 
-/* restrict BYTES PROCESSES [--user UID GID] [--chdir PATH] [--clearenv] [--setenv NAME VALUE]... PATH... -- COMMAND
+/* restrict BYTES PROCESSES [--user UID GID] [--chdir PATH] [--clearenv] [--setenv NAME VALUE]... [--opened FD] PATH...
+ *   -- COMMAND
  *
  * Runs a command without any capability, under the filter of system calls: no file grows beyond BYTES, there are no
- * more than PROCESSES (0: any number), and no link below the paths is followed. */
+ * more than PROCESSES (0: any number), and no link below the paths is followed. --opened: a pipe that gets a byte when
+ * the box is complete, and that the command does not have, so that nothing else can write or withhold it. */
 int restrict_main(int argc, char **argv) {
     int i = 2;
+    int opened = -1;
     long uid = -1, gid = -1;
     if (argc < 4) die("restrict: no command");
     lower_limit(RLIMIT_FSIZE, argv[0]);
@@ -82,6 +85,7 @@ int restrict_main(int argc, char **argv) {
         else if (strcmp(argv[i], "--chdir") == 0 && i + 1 < argc) {
             if (chdir(argv[++i]) != 0) die("no folder %s", argv[i]);
         }
+        else if (strcmp(argv[i], "--opened") == 0 && i + 1 < argc) opened = atoi(argv[++i]);
         else if (strcmp(argv[i], "--setenv") == 0 && i + 2 < argc) setenv(argv[i + 1], argv[i + 2], 1), i += 2;
         else die("restrict: %s does not fit here", argv[i]);
     }
@@ -89,6 +93,7 @@ int restrict_main(int argc, char **argv) {
     if (i + 1 >= argc) die("restrict: no command");
     drop_privileges(uid, gid);
     restrict_calls();
+    if (opened >= 0 && (write(opened, "", 1) != 1 || close(opened) != 0)) die("cannot say that the box is open");
     execvp(argv[i + 1], argv + i + 1);
     die("cannot run %s", argv[i + 1]);
 }

@@ -307,3 +307,23 @@ uint64_t out_of_memory_kills(void) {
     if (file) fclose(file);
     return kills;
 }
+
+/* Whether the control group of this container reached its own memory limit: only then the kernel killed for it, and not
+ * because the machine, or a group above, had no memory left. An engine shows its container that group alone. In version 1
+ * also after a mere reclaim: the submission is blamed then. */
+int group_reached_memory_limit(void) {
+    static const struct { const char *path, *format; } counts[] = {
+        {"/sys/fs/cgroup/memory.events", "oom %llu"},
+        {"/sys/fs/cgroup/memory/memory.failcnt", "%llu"},
+        {"/sys/fs/cgroup/memory/memory.memsw.failcnt", "%llu"}, /* of memory and swap together; Linux 6.18 does not count */
+    };
+    char line[128];
+    amount count = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && count == 0; i++) {
+        FILE *file = fopen(counts[i].path, "re");
+        while (file && fgets(line, sizeof line, file))
+            if (sscanf(line, counts[i].format, &count) == 1) break;
+        if (file) fclose(file);
+    }
+    return count > 0;
+}

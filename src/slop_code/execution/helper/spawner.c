@@ -39,6 +39,8 @@
 /* The memory limit is for memory in use, which the watch measures. What a program maps may be more: each thread maps a
  * stack of megabytes, and runtimes reserve far more than they use. This only bounds what can be taken at a stroke. */
 #define MAPPED_FACTOR 4
+#define FORK_TRIES 20
+#define FORK_INTERVAL_US 10000
 #define MAX_SPARE 4 /* processes between those that a bomb leaves and the limit */
 
 struct call {
@@ -197,6 +199,19 @@ static int handle_packet(int fd) {
     return 1;
 }
 
+/* Returns -1 where the submission may have filled the box. It cannot have done so if it has no process here: the machine,
+ * or a group around the box, has no room for one then, so the box ends, and there is no verdict. Several tries, as the
+ * shortage may pass. Only for EAGAIN: a submission can use up the memory of its own box. */
+static pid_t fork_call(void) {
+    for (int i = 0; i < FORK_TRIES; i++) {
+        pid_t pid = fork();
+        if (pid >= 0 || errno != EAGAIN || kill(-1, 0) == 0) return pid;
+        usleep(FORK_INTERVAL_US);
+    }
+    errno = EAGAIN;
+    die("no room for a call on this machine, and its box is empty");
+}
+
 static void accept_call(int listener) {
     struct request request;
     int fds[REQUEST_FDS], fd = -1;
@@ -216,7 +231,7 @@ static void accept_call(int listener) {
     }
     int account[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, account) != 0) account[0] = account[1] = -1;
-    pid_t pid = fork();
+    pid_t pid = fork_call();
     if (pid == 0) become_command(&request, fds, account[1]);
     if (account[1] >= 0) close(account[1]);
     if (pid > 0 && account[0] >= 0) keep_account(pid, account[0]);

@@ -87,9 +87,11 @@ int killed_for_memory(int status) {
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && out_of_memory_kills() > memory_kills;
 }
 
-/* Whether the process that was reaped last, which the kernel killed, had so much memory that the limit of the box was
- * the reason: the box's control group may be quicker than the watch. */
-int limit_killed(uint64_t max_memory) { return last.resident > max_memory || memory > max_memory; }
+/* Whether the kernel killed the process that was reaped last for a limit of the box: the process had so much memory, or
+ * the control group, which may be quicker than the watch, reached its own limit. */
+int limit_killed(uint64_t max_memory) {
+    return last.resident > max_memory || memory > max_memory || group_reached_memory_limit();
+}
 
 /* Whether the process that was reaped last had more memory than it may, if only for a moment between two looks of the
  * watch. Without this, the verdict on such a process would depend on the moment of the look. The kernel's peak also has

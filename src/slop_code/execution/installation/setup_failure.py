@@ -25,6 +25,9 @@ PROBE_S = 120.0
 NOT_FOUND = 127
 """Exit code of a shell that cannot find a program."""
 
+NOT_STARTED = (125, 126, NOT_FOUND)
+"""Exit codes of boxes that cannot start the shell."""
+
 PROGRAM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 """A word that is a program, and neither a path nor another part of the shell's language."""
 
@@ -174,13 +177,18 @@ def _package_failure(error: SetupStepError, probe: SetupProbe) -> str | None:
 
 
 def _missing_program(spec: EnvironmentSpec, error: SetupStepError, probe: SetupProbe) -> str | None:
-    """A command of the environment whose program is nowhere is a mistake in the environment.
+    """A command of the environment whose program, or shell, is nowhere is a mistake in the environment.
 
     A build can exit with this code too. So it counts only if the command begins with the name of a program that a box
     without the submission lacks. A later command may need what an earlier one installed, or code of the submission
     removed.
     """
-    if not error.step.first or error.done.exit_code != NOT_FOUND:
+    if not error.step.first or error.done.exit_code not in NOT_STARTED:
+        return None
+    shell = spec.local.shell or "/bin/sh"
+    if probe.run_without_submission([shell, "-c", ":"]).exit_code != 0:
+        return f"the shell {shell} does not run in this environment"
+    if error.done.exit_code != NOT_FOUND:
         return None
     try:
         word = shlex.split(error.step.argv[-1])[0]
@@ -188,7 +196,7 @@ def _missing_program(spec: EnvironmentSpec, error: SetupStepError, probe: SetupP
         return None
     if not PROGRAM.fullmatch(word):
         return None
-    done = probe.run_without_submission([spec.local.shell or "/bin/sh", "-c", 'command -v -- "$1"', "sh", word])
+    done = probe.run_without_submission([shell, "-c", 'command -v -- "$1"', "sh", word])
     return None if done.exit_code == 0 else f"{word} is not installed in this environment"
 
 
