@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from slop_code import (
     ResultError,
     RunSummary,
     Shard,
+    SubmissionError,
     UsageError,
     evaluate,
     evaluate_async,
@@ -28,6 +30,7 @@ from slop_code import (
 )
 from slop_code.evaluation.evaluator.submission_source import EXPECTED
 from slop_code.execution.cancellation import CancelToken, EvaluationCancelledError, cancel_scope
+from tests.factories import result
 
 LARDER = Path(__file__).resolve().parents[1] / "examples/problems/larder"
 DRIFTING = Path(__file__).resolve().parents[1] / "examples/runs/drifting/larder/checkpoint_2/snapshot"
@@ -100,6 +103,35 @@ def test_a_number_is_neither_a_path_nor_a_text(load):
         load(3)
 
 
+def test_a_call_with_wrong_parameters_names_the_function_that_was_called():
+    with pytest.raises(TypeError, match=r"^evaluate\(\): got an unexpected keyword argument 'outptu'$"):
+        evaluate(DRIFTING, LARDER, 2, outptu="x")
+    with pytest.raises(TypeError, match=r"^evaluate_async\(\): missing a required argument: 'checkpoint'$"):
+        asyncio.run(evaluate_async(DRIFTING, LARDER))
+
+
+def test_a_folder_around_results_is_refused_with_the_results_in_it(tmp_path):
+    result("+").save(tmp_path / "larder/checkpoint_1/evaluation.json")
+    with pytest.raises(UsageError, match=r"(?s)give one of them:.*/larder/checkpoint_1$"):
+        load_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (lambda: EnvironmentSpec.from_yaml("nowhere.yaml"), "nowhere.yaml: no such file; write it, or give another"),
+        (lambda: ProblemConfig.from_yaml(LARDER / "config.yaml"), "config.yaml: a file; give the folder of the"),
+        (lambda: result("+").save(LARDER), "larder: cannot be written: Is a directory; give the path of a file"),
+        (lambda: result("+").save("/proc/x/evaluation.json"), "/proc/x/evaluation.json: cannot be written: No such "),
+    ],
+    ids=["environment", "problem", "save-folder", "save-nowhere"],
+)
+def test_an_error_says_what_to_do(load, message):
+    with pytest.raises(UsageError) as refused:
+        load()
+    assert message in str(refused.value)
+
+
 @pytest.fixture
 def unsandboxed(tmp_path):
     file = tmp_path / "own.yaml"
@@ -138,6 +170,18 @@ def test_a_result_that_cannot_be_written_is_an_infrastructure_error(tmp_path, un
     (output / "evaluation.json").mkdir(parents=True)
     with pytest.raises(InfrastructureError, match=r"out/evaluation\.json: Is a directory"):
         evaluate(DRIFTING, LARDER, 2, unsandboxed, output=output)
+
+
+def test_an_entry_file_that_this_user_cannot_read_is_no_verdict(tmp_path, unsandboxed, monkeypatch):
+    real = os.access
+
+    def access(path, *arguments, **options):
+        return Path(path).name != "main.py" and real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "access", access)
+    with pytest.raises(SubmissionError, match=r"snapshot/main\.py: this user cannot read it, and it starts the"):
+        evaluate(DRIFTING, LARDER, 2, unsandboxed, output=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_loaders_take_strings_and_paths(tmp_path):
@@ -235,3 +279,15 @@ def test_a_cancelled_evaluation_leaves_the_earlier_result_and_its_evidence(unsan
         with pytest.raises(EvaluationCancelledError):
             evaluate(DRIFTING, LARDER, 1, unsandboxed, output=output)
     assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("shared_cache_by_default")
+def test_an_output_that_is_made_and_stays_empty_is_removed(unsandboxed, tmp_path):
+    with pytest.raises(UsageError, match="nothing_like_it"):
+        evaluate(DRIFTING, LARDER, 1, unsandboxed, output=tmp_path / "new/out", pytest_args=["-k", "nothing_like_it"])
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "own").mkdir()
+    with pytest.raises(UsageError, match="nothing_like_it"):
+        evaluate(DRIFTING, LARDER, 1, unsandboxed, output=tmp_path / "own", pytest_args=["-k", "nothing_like_it"])
+    assert (tmp_path / "own").exists()

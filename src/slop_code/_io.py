@@ -189,6 +189,7 @@ class BestEffortStream:
 def os_error_text(error: OSError, location: object) -> str:
     """Location, fact and next step; `location`: where the error names none."""
     steps = {
+        errno.EACCES: "; give this user access to it",
         errno.ENOSPC: "; the disk is full: free space there",
         errno.EDQUOT: "; the quota of the disk is used up: free space there",
         errno.EROFS: "; choose a folder that you can write to",

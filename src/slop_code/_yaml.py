@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from slop_code._suggestions import nearest
+from slop_code._suggestions import did_you_mean, nearest
 from slop_code._yaml_parser import ABSENT, compose_yaml, line_of, named_key, parse_yaml, read_yaml, shown_value
 from slop_code.errors import ConfigError, ConfigMistake
 
@@ -151,7 +151,9 @@ def _record(mistake: Mistake, path: Path, root: yaml.Node | None, misspelt: str 
     *parents, last = mistake.location or ("",)
     location = (*parents, misspelt) if misspelt is not None else mistake.location
     key, found = _dotted(mistake.location), shown_value(mistake.found)
-    message = f"{named_key(key)}: found {found}, expected {mistake.expected}"
+    near = did_you_mean(mistake.found, _choices(mistake.expected)) if isinstance(mistake.found, str) else ""
+    fact = "missing" if mistake.found is ABSENT else f"found {found}"
+    message = f"{named_key(key)}: {fact}, expected {mistake.expected}{near}"
     return ConfigMistake(
         path=path,
         message=message if misspelt is None else UnknownKey(_dotted(location), near=str(last)).message(),
@@ -161,6 +163,13 @@ def _record(mistake: Mistake, path: Path, root: yaml.Node | None, misspelt: str 
         expected=mistake.expected,
         misspelt=misspelt,
     )
+
+
+def _choices(expected: str) -> list[str]:
+    """The values that a text lists, after `one of` or in quotes."""
+    if expected.startswith("one of "):
+        return expected.removeprefix("one of ").split(", ")
+    return re.findall("'(.+?)'", expected) if "without" not in expected else []
 
 
 def _dotted(location: Iterable[Hashable]) -> str:

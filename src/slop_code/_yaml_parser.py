@@ -57,7 +57,7 @@ def read_yaml(path: Path) -> str:
     try:
         return read_bounded(path.resolve(), SIZE_LIMIT).decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise _refused(path, "no such file") from error
+        raise _refused(path, "no such file; write it, or give another path") from error
     except TooLargeError as error:
         raise _refused(path, f"larger than {SIZE_LIMIT} bytes") from error
     except UnicodeDecodeError as error:

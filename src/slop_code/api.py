@@ -9,8 +9,9 @@ from slop_code._arguments import check_optional_folder, check_path, same_paramet
 from slop_code.evaluation.evaluator.evaluator import Evaluator
 from slop_code.evaluation.evaluator.evaluator_records import EvaluatorRequest
 from slop_code.evaluation.problem.problem_lookup import find_problem
-from slop_code.evaluation.report import RESULT_FILE
+from slop_code.execution.environment import check_environment
 from slop_code.execution.environment import load_environment as load_named_environment
+from slop_code.runs.folders.result_folders import result_at
 from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ def load_problem(problem: str | Path, problems_dir: str | Path | None = None) ->
 
 def load_environment(environment: str | Path) -> EnvironmentSpec:
     """An environment that ships with the package by its name, or any other by the path of its YAML file."""
-    check_path("environment", environment, "the name of an environment or the path of its file")
+    check_environment(environment)
     return load_named_environment(environment)
 
 
 def load_results(path: str | Path) -> CorrectnessResults:
     """A stored result: an `evaluation.json`, also one of the SlopCodeBench runner, or the folder that holds it."""
     file = check_path("path", path, "the path of an evaluation.json")
-    return load_result(file / RESULT_FILE if file.is_dir() else file)
+    return load_result(result_at(file) if file.is_dir() else file)
 
 
 @same_parameters(EvaluatorRequest)

@@ -131,8 +131,8 @@ def test_a_misspelt_checkpoint_names_the_near_one():
 @pytest.mark.parametrize(
     ("key", "line", "expected"),
     [
-        ("name", "", "name: found nothing, expected text"),
-        ("name", "name:", "name: found nothing, expected text"),
+        ("name", "", "name: missing, expected text"),
+        ("name", "name:", "name: missing, expected text"),
         ("name", "name: ''", "name: found '', expected text that is not empty"),
         ("name", "name: 3", "name: found 3, expected text"),
         ("version", "version: true", "version: found true, expected text"),
@@ -158,6 +158,11 @@ def test_a_misspelt_checkpoint_names_the_near_one():
         ("in_process", "in_process: 1", "in_process: found 1, expected true or false"),
         ("visible", "visible: [../x]", "visible.0: found '../x', expected a glob inside tests/"),
         ("difficulty", "difficulty: Odd", "difficulty: found 'Odd', expected one of Easy, Medium, Hard"),
+        (
+            "difficulty",
+            "difficulty: easyy",
+            "difficulty: found 'easyy', expected one of Easy, Medium, Hard; did you mean 'Easy'?",
+        ),
         ("env", "env: {A: [1]}", "env.A: found a list, expected text"),
         ("env", "env: {A=B: x}", "env.A=B: found 'A=B', expected a name without '='"),
         ("env", "env: [A]", "env: found a list, expected a mapping"),
@@ -176,9 +181,9 @@ def test_a_misspelt_checkpoint_names_the_near_one():
         (
             "markers",
             "markers: {slow: {}}",
-            "markers.slow.group: found nothing, expected one of Core, Functionality, Error, Regression",
+            "markers.slow.group: missing, expected one of Core, Functionality, Error, Regression",
         ),
-        ("checkpoints", "", "checkpoints: found nothing, expected a mapping"),
+        ("checkpoints", "", "checkpoints: missing, expected a mapping"),
         ("checkpoints", "checkpoints: {}", "checkpoints: found an empty mapping, expected at least 1 entry"),
         ("checkpoints", "checkpoints: [a]", "checkpoints: found a list, expected a mapping"),
         ("checkpoints", "checkpoints: {a: 5}", "checkpoints.a: found 5, expected a mapping"),
@@ -222,7 +227,7 @@ def test_a_misspelt_checkpoint_names_the_near_one():
             "static_assets: {a: {path: gone}}",
             "static_assets.a.path: found 'gone', expected a file or folder that exists",
         ),
-        ("static_assets", "static_assets: {a: }", "static_assets.a.path: found nothing, expected text"),
+        ("static_assets", "static_assets: {a: }", "static_assets.a.path: missing, expected text"),
         (
             "static_assets",
             "static_assets: {a-b: {path: config.yaml}, a_b: {path: config.yaml}}",
@@ -243,7 +248,7 @@ def test_one_error_has_all_mistakes(tmp_path):
         static_assets="static_assets: {gone: {path: gone}}",
     )
     assert found == [
-        "name: found nothing, expected text",
+        "name: missing, expected text",
         "tags: found 1, expected a list",
         "checkpoints.a.timeout: found 'x', expected a number",
         "checkpoints.b.order: found 1, expected another number than that of a",
@@ -368,7 +373,7 @@ def test_a_tab_that_is_no_mistake_is_not_blamed(tmp_path, content):
             "unknown key static_assets.a.pth; did you mean 'path'?",
         ),
         ({"markers": "markers:\n  slow: {gruop: Core}"}, 8, "unknown key markers.slow.gruop; did you mean 'group'?"),
-        ({"name": '"nmae\\e[2J": p'}, None, "name: found nothing, expected text"),
+        ({"name": '"nmae\\e[2J": p'}, None, "name: missing, expected text"),
         ({"name": '"name\\e": p'}, 1, "unknown key 'name\\x1b'; did you mean 'name'?"),
     ],
 )
@@ -494,11 +499,15 @@ def test_checkpoints_have_digests_of_their_own(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("parallel: 0", "parallel: found 0, expected auto or a whole number from 1 to 64"),
-        ("parallel: 65", "parallel: found 65, expected auto or a whole number from 1 to 64"),
-        ("parallel: 1.5", "parallel: found 1.5, expected auto or a whole number from 1 to 64"),
-        ("parallel: true", "parallel: found true, expected auto or a whole number from 1 to 64"),
-        ("parallel: many", "parallel: found 'many', expected auto or a whole number from 1 to 64"),
+        ("parallel: 0", "parallel: found 0, expected 'auto' or a whole number from 1 to 64"),
+        ("parallel: 65", "parallel: found 65, expected 'auto' or a whole number from 1 to 64"),
+        ("parallel: 1.5", "parallel: found 1.5, expected 'auto' or a whole number from 1 to 64"),
+        ("parallel: true", "parallel: found true, expected 'auto' or a whole number from 1 to 64"),
+        (
+            "parallel: atuo",
+            "parallel: found 'atuo', expected 'auto' or a whole number from 1 to 64; did you mean 'auto'?",
+        ),
+        ("parallel: many", "parallel: found 'many', expected 'auto' or a whole number from 1 to 64"),
         ("parallel_by: class", "parallel_by: found 'class', expected 'file' or 'test'"),
     ],
 )

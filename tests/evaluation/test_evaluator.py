@@ -57,6 +57,8 @@ class Gate:
         ({"workers": True}, "workers: expected a number, or None, found True"),
         ({"environment": 5}, "environment: expected a name, a path or an EnvironmentSpec, found 5"),
         ({"problems_dir": 5}, "problems_dir: expected the path of a folder, or None, found 5"),
+        ({"environment": "locall"}, "locall: no such environment; did you mean 'local'?"),
+        ({"problems_dir": "nowhere"}, "problems_dir: nowhere: no such folder; give the folder of the problems"),
         ({"cache": b"x"}, "cache: expected the path of a folder, or None, found b'x'"),
     ],
 )
@@ -64,6 +66,19 @@ def test_wrong_settings_are_refused(options, message):
     with pytest.raises(UsageError) as refused:
         Evaluator(**options)
     assert str(refused.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"checkpoint": [1]}, "checkpoint: expected the number or the name of a checkpoint, found [1] (list)"),
+        ({"problem": 1}, "problem: expected a path, a name or a ProblemConfig, found 1 (int)"),
+    ],
+)
+def test_a_request_refuses_wrong_types_when_it_is_made(options, message):
+    with pytest.raises(UsageError) as refused:
+        EvaluatorRequest(**{"submission": "a", "problem": "b", "checkpoint": 1, **options})
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize("workers", [1, 2, 5])

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from slop_code.evaluation.infrastructure import collection_failure, infrastructure_failure
+from slop_code.evaluation.infrastructure import collection_details, collection_failure, infrastructure_failure
 from slop_code.evaluation.reports.raw_test import RawTest
 from tests.evidence_records import evidence_of, roster_of
 
@@ -129,6 +129,22 @@ Traceback:
     import nope
 E   ModuleNotFoundError: No module named 'nope'
 """
+
+
+@pytest.mark.parametrize(
+    ("error", "details"),
+    [
+        ("test_a.py: broken", "test_a.py: broken"),
+        (SYNTAX, "\n".join(SYNTAX.splitlines()[2:])),
+        (IMPORT, "\n".join(IMPORT.splitlines()[2:])),
+        (
+            IMPORT.replace("E   Mod", "/judge/pytest/assertion.py:1: in exec\n    exec(x)\nE   Mod"),
+            "\n".join(IMPORT.splitlines()[2:]),
+        ),
+    ],
+)
+def test_details_of_a_collection_error_are_about_the_tests(error, details):
+    assert collection_details([error]) == details
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,7 @@ def test_a_folder_without_a_config_yaml_is_no_problem(here, monkeypatch):
 def test_the_error_names_all_folders_that_were_searched(here, monkeypatch):
     monkeypatch.setenv("SCBENCH_PROBLEMS_PATH", "flat")
     add(here / "problems")
-    with pytest.raises(UsageError, match=r"no problem 'other' in flat, problems: there is words; give"):
+    with pytest.raises(UsageError, match=r"no problem 'other' in flat \(no such folder\), problems: there is words;"):
         find_problem("other", None)
 
 
@@ -92,6 +94,39 @@ def test_another_path_than_that_of_a_problem_says_what_to_give(here, given, mess
     add(here / "problems")
     with pytest.raises(UsageError, match=f"^{message}$"):
         find_problem(given, None)
+
+
+@pytest.mark.parametrize("given", ["words", "problems/words", "."])
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [("config.yml", "has no config.yaml (there is config.yml)"), ("notes.txt", "has no config.yaml")],
+)
+def test_a_folder_without_config_yaml_is_named(here, monkeypatch, given, other, message):
+    add(here / "problems")
+    folder = here / "problems/words"
+    (folder / "config.yaml").rename(folder / other)
+    name, end = "problems/words", ""
+    if given == ".":
+        monkeypatch.chdir(folder)
+        name, end = "the current folder", "; give the name or the path of a problem: there are none"
+    with pytest.raises(UsageError) as error:
+        find_problem(given, None)
+    assert str(error.value) == f"{name} {message}{end}"
+
+
+def test_a_folder_that_may_not_be_read_is_named(here, monkeypatch):
+    def refuse(path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    (here / "problems/words").mkdir(parents=True)
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(UsageError, match=r"^problems/words: cannot be read: Permission denied$"):
+        find_problem("words", None)
+
+
+def test_a_folder_of_problems_that_does_not_exist_is_named(here):
+    with pytest.raises(UsageError, match=r"^no problem 'words' in problems \(no such folder\): there are none; give"):
+        find_problem("words", None)
 
 
 def test_without_a_folder_in_the_home_nothing_changes(here):

@@ -1,4 +1,4 @@
-"""Time limits that are believed or not, and the verdict after a repetition."""
+"""Failures that are believed or not, and the verdict after a repetition."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from slop_code.evaluation.grading import GradingRules, grade
+from slop_code.evaluation.grading import NO_MEMORY, NO_PROCESSOR, GradingRules, grade
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.usage.repeat_tests import with_earlier_tests
-from slop_code.evaluation.usage.resources import Resources, TestTimeout, Usage
+from slop_code.evaluation.usage.resources import Resources, StruckLimit, TestTimeout, Usage
 from slop_code.evaluation.usage.starvation import is_starved, to_repeat, waited_for_others
 from slop_code.reporting.resource_text import attempt_lines
 from tests.evidence_records import evidence_of, exit_of
@@ -27,13 +27,20 @@ def used(*, ran=1.0, waited=8.0, judge=0.0, others=20.0, limit=10.0, kind="call"
     return Resources(usage=usage, timeout=TestTimeout(kind=kind, limit_s=limit) if limit else None)
 
 
-def pair(status="failed", resources=None, *, other="passed", share=None, calls=(), **more):
+def killed(limit=None):
+    """The kernel ended a call, for this limit of the box or because the machine had no memory left."""
+    struck = StruckLimit(kind="memory" if limit else "out_of_memory", limit=limit, call="main.py")
+    return Resources(limits=(struck,))
+
+
+def pair(status="failed", resources=None, *, other="passed", share=None, memory=None, calls=(), **more):
     """The evidence of two tests, of which the slow one has this status."""
     tests = [RawTest(OTHER, other, 1.0), RawTest(SLOW, status, 2.0, message="too late", calls=tuple(calls))]
     code = int(bool({status, other} & {"failed", "error"}))
     evidence = evidence_of(*tests, roster=ROSTER, exit_code=code, **more)
     evidence.stream.resources[SLOW] = resources or used()
-    return replace(evidence, exit=exit_of(code).model_copy(update={"processor_share": share}))
+    free = {"processor_share": share, "memory_share": memory}
+    return replace(evidence, exit=exit_of(code).model_copy(update=free))
 
 
 def slow_test(*evidence):
@@ -68,6 +75,10 @@ def slow_test(*evidence):
         pytest.param("failed", used(waited=None), (), False, id="there is no spawner"),
         pytest.param("failed", used(waited=None, judge=3.0), (), True, id="there is no spawner, and the judge waited"),
         pytest.param("failed", Resources(), (), False, id="not measured"),
+        pytest.param("failed", killed(), (), True, id="the machine had no memory"),
+        pytest.param("error", killed(), (), True, id="no memory in a fixture"),
+        pytest.param("passed", killed(), (), False, id="passed without the killed call"),
+        pytest.param("failed", killed(1 << 30), (), False, id="its own memory limit"),
     ],
 )
 def test_starved(status, resources, calls, expected):
@@ -96,9 +107,7 @@ def test_the_repetition_decides_every_test_that_did_not_pass(again, exit_code):
         (again, ["error"]),
     ]
     assert (graded.exit_code, other.attempts[0].timeout) == (exit_code, None)
-    assert attempt_lines(other) == [
-        "ran again, alone: at first it did not pass while another test waited for a processor"
-    ]
+    assert attempt_lines(other) == ["ran again, alone: at first it did not pass while another test was starved"]
 
 
 @pytest.mark.parametrize(("resources", "expected"), [(used(), [OTHER, SLOW]), (used(waited=0.0), [])])
@@ -113,19 +122,30 @@ def test_a_repetition_changes_no_test_that_was_believed():
 
 
 @pytest.mark.parametrize(
-    ("resources", "share", "expected"),
+    ("resources", "share", "memory", "expected"),
     [
-        pytest.param(used(), 0.5, "the machine is busy", id="a busy machine"),
-        pytest.param(used(), 0.9, None, id="only the submission's own processes say that it waited"),
-        pytest.param(used(waited=0.0), 0.5, None, id="it did not wait: it hangs"),
-        pytest.param(used(ran=10.0), 0.5, None, id="it ran for longer than the limit"),
+        pytest.param(used(), 0.5, 1, NO_PROCESSOR, id="a busy machine"),
+        pytest.param(used(), 0.9, 0, None, id="only the submission's own processes say that it waited"),
+        pytest.param(used(waited=0.0), 0.5, 1, None, id="it did not wait: it hangs"),
+        pytest.param(used(ran=10.0), 0.5, 1, None, id="it ran for longer than the limit"),
+        pytest.param(killed(), 1, 0.9, NO_MEMORY, id="a machine without memory"),
+        pytest.param(killed(), 0, 1, None, id="only a container without memory, or another's kill"),
+        pytest.param(killed(1 << 30), 1, 0.9, None, id="its own memory limit"),
     ],
 )
-def test_a_time_limit_that_strikes_again(resources, share, expected):
-    graded, test = slow_test(pair(), pair(resources=resources, share=share))
+def test_a_test_that_is_starved_again(resources, share, memory, expected):
+    graded, test = slow_test(pair(), pair(resources=resources, share=share, memory=memory))
     reason = graded.infrastructure_failure_reason
-    assert (test.status, reason and reason.partition(" with")[0]) == ("failed", expected)
+    assert (test.status, reason and reason.partition(": ")[0]) == ("failed", expected)
     assert len(test.attempts) == 1
+
+
+def test_an_attempt_that_had_no_memory_says_so():
+    _, test = slow_test(pair(resources=killed()), pair("passed", used(limit=None)))
+    assert test.status == "passed"
+    assert attempt_lines(test) == [
+        "ran again, alone: at first it lost a process to the kernel, as the machine had no memory left"
+    ]
 
 
 def test_a_repetition_without_a_verdict_gives_none():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -11,6 +13,7 @@ from slop_code import evaluate, load_results
 from slop_code.cli.main import run
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
+from slop_code.execution.cache import Cache
 from tests.run_world import interrupt_replacement
 
 TESTS = {"test_checkpoint_1.py": "def test_a(run): assert run().stdout == 'a\\n'\n"}
@@ -99,3 +102,26 @@ def test_a_part_of_the_tests_replaces_no_verdict(problem, submission, output, ca
     assert run(["eval-snapshot", *snapshot, "-c", "1", "--group", "Core"]) == 2
     assert "must not replace" in capsys.readouterr().err
     assert files(output) == before
+
+
+@pytest.mark.e2e
+def test_a_finished_result_is_kept_where_its_folder_has_no_room(
+    cache, problem, submission, capsys, unshared, tmp_path, monkeypatch
+):
+    """A disk of 16 KB that only the evaluation sees; no other test replaces the last result of the cache meanwhile."""
+    own = Cache.at(tmp_path / "cache")
+    for part in ("tests", "tools", "uv"):
+        (own.root / part).symlink_to(cache.root / part)
+    monkeypatch.setenv("SCBENCH_CACHE_DIR", str(own.root))
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f'mount -t tmpfs -o size=16k none {disk} && head -c 12000 /dev/zero > {disk}/rest && exec "$@"'
+    command = [sys.executable, "-m", "slop_code", "eval-snapshot", submission, "-p", problem.path, "-c", "1"]
+    command += ["-e", "local", "-o", disk / "out"]
+    done = subprocess.run([*unshared, "sh", "-c", script, "sh", *command], capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "No space left on device; it is kept as the last result, which `slop-code show` prints\n" in done.stderr
+    assert run(["show"]) == 0
+    shown = capsys.readouterr()
+    assert "PASSED (all-cases): 1 of 1 tests passed" in shown.out
+    assert str(submission) in shown.err

@@ -161,7 +161,11 @@ def test_one_run_has_no_pass_at_k():
         ),
         ([line(1)], [], "PASSED (all-cases): 1 of 1 checkpoint"),
         ([], [], "NO VERDICT: there is no checkpoint to evaluate"),
-        ([], [RunIssue("run", None, None, "cannot be read")], "NO VERDICT: there is no checkpoint to evaluate"),
+        (
+            [],
+            [RunIssue("run", None, None, "cannot be read")],
+            "NO VERDICT: no checkpoint could be evaluated; the issues above say why",
+        ),
     ],
 )
 def test_the_last_line_is_the_verdict(lines, issues, verdict):

@@ -353,7 +353,7 @@ def test_shards_are_a_partition_whatever_is_done_meanwhile(world, count):
     "text", ["", "0/3", "4/3", "1/0", "-1/3", "1", "1/", "/3", "a/b", "1/3/3", "1 /3", "1/3\n", "１/３", "1/9999999"]
 )
 def test_a_malformed_shard_is_rejected(text):
-    with pytest.raises(UsageError, match=re.escape(f"--shard {text}: expected i/N")):
+    with pytest.raises(UsageError, match=re.escape(f"shard {text}: expected i/N")):
         Shard.parse(text)
 
 

@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.filterwarnings("default")]
         ("somewhere", "expected HOST:PORT"),
         ("local", "expected HOST:PORT"),
         ("127.0.0.1:1", "127.0.0.1:1: cannot be reached"),
+        ("10..0.1:6379", "10..0.1:6379: cannot be reached"),
         ("127.0.0.1:70000", "expected HOST:PORT"),
         ("ray://127.0.0.1:10001", "on a machine of the cluster"),
     ],

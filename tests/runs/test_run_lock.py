@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.runs.discover import DiscoveredRun
+from slop_code.runs.folders import run_lock
 from slop_code.runs.folders.run_lock import STATE_DIR, lock_runs
 from slop_code.runs.jobs.plan import Shard
 
@@ -129,6 +130,35 @@ def test_a_holder_in_this_process_keeps_it_from_another(folder, start):
     with lock_runs([DiscoveredRun("monday", folder, ("a submission",))], None):
         _, said = start()
         assert f"process {os.getpid()} of " in said
+    assert start()[1] == "held"
+
+
+def problem_of(folder):
+    return DiscoveredRun("monday", folder / "larder", ("a submission",), within=folder)
+
+
+@pytest.mark.e2e
+def test_the_run_is_looked_at_again_once_its_problem_is_locked(folder, start, monkeypatch):
+    """Another evaluator locks the whole run after the first look, which found no lock there."""
+    (folder / "larder").mkdir()
+    lock = run_lock._lock
+
+    def lock_later(*arguments):
+        assert start()[1] == "held"
+        return lock(*arguments)
+
+    monkeypatch.setattr(run_lock, "_lock", lock_later)
+    with lock_runs([problem_of(folder)], None) as [run]:
+        assert not run.submissions
+        assert run.issues[0].reason.startswith(f"{folder}: held by process ")
+
+
+@pytest.mark.e2e
+def test_a_run_is_not_held_while_one_of_its_problems_is(folder, start):
+    (folder / "larder").mkdir()
+    with lock_runs([problem_of(folder)], None) as [run]:
+        assert run.submissions
+        assert f"held by process {os.getpid()} of " in start()[1]
     assert start()[1] == "held"
 
 

@@ -60,7 +60,10 @@ def test_the_executor_is_registered_as_threads():
 
 
 @pytest.mark.parametrize("sandbox", ["docker", *in_long("bubblewrap")])
-def test_a_missing_python_is_known_before_any_evaluation(make_problem, environment_spec, tmp_path, cache, sandbox):
+def test_a_missing_python_is_known_before_any_evaluation(
+    need, make_problem, environment_spec, tmp_path, cache, sandbox
+):
+    need(sandbox)
     problem = make_problem(TESTS, config={"requires_python": ">=3.99"})
     spec = environment_spec({}, sandbox=sandbox)
     wanted = Submission(problem=problem, checkpoint=problem.checkpoint(1), environment=spec, path=tmp_path)

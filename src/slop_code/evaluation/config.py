@@ -62,7 +62,7 @@ MAX_FIXED_PAIRS = 64
 def _check_pairs(value: Any) -> Any:
     if value == AUTO or (type(value) is int and 1 <= value <= MAX_FIXED_PAIRS):
         return value
-    raise ValueError(f"auto or a whole number from 1 to {MAX_FIXED_PAIRS}")
+    raise ValueError(f"{AUTO!r} or a whole number from 1 to {MAX_FIXED_PAIRS}")
 
 
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]
@@ -143,6 +143,8 @@ class ProblemConfig(FileModel):
     @classmethod
     def from_yaml(cls, problem_dir: Path | str) -> ProblemConfig:
         folder = check_path("problem_dir", problem_dir, "the path of a problem's folder")
+        if folder.is_file():
+            raise ConfigError(f"{folder}: a file; give the folder of the problem")
         problem = load_yaml_model(folder / "config.yaml", cls)
         problem._path = folder.absolute()
         return problem

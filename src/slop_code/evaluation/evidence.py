@@ -72,6 +72,9 @@ class PytestExit(Stored):
     processor_share: float | None = Field(default=None, ge=0, le=1)
     """For a repetition: the share of a processor that a busy process got directly before or after, the lower one."""
 
+    memory_share: float | None = Field(default=None, ge=0, le=1)
+    """For a repetition: the share of the memory limit that was free directly before or after, the lower one."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -219,10 +222,16 @@ def repeat_folder(number: int) -> str:
     return f"{REPORTS_DIR}/repeat-{number}"
 
 
-def is_busy(repeat: Evidence) -> bool:
+def had_no_processor(repeat: Evidence) -> bool:
     """Whether the machine was busy with the work of others during this repetition."""
     share = repeat.exit.processor_share if isinstance(repeat.exit, PytestExit) else None
     return share is not None and share < MIN_FREE_SHARE
+
+
+def had_no_memory(repeat: Evidence) -> bool:
+    """Whether the machine had less memory left for this repetition than the submission may use."""
+    share = repeat.exit.memory_share if isinstance(repeat.exit, PytestExit) else None
+    return share is not None and share < 1
 
 
 def read_repeats(result_folder: Path) -> list[Evidence]:

@@ -6,14 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 from slop_code._safe_text import NAME_LIMIT, escape_control
-from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, is_busy
+from slop_code.evaluation.evidence import NO_TESTS, Evidence, ReportSource, had_no_memory, had_no_processor
 from slop_code.evaluation.groups import GroupType, group_for
 from slop_code.evaluation.infrastructure import infrastructure_failure
 from slop_code.evaluation.report import RefusedPath, TestAttempt, TestResult
 from slop_code.evaluation.reports.raw_test import RawTest
 from slop_code.evaluation.roster import Roster, RosterEntry
 from slop_code.evaluation.selection import home_of
-from slop_code.evaluation.usage.starvation import is_starved, starvation_text, to_repeat
+from slop_code.evaluation.usage.starvation import (
+    is_starved,
+    lacked_memory,
+    lacked_processor,
+    starvation_text,
+    to_repeat,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +35,8 @@ MAX_REFUSED = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
 OUT_OF_MEMORY = "memory limit: the kernel ended the submission's box, and no test could run any more"
 NO_RESULT = "left no result"
-STILL_BUSY = "the machine is busy with other work: tests reached their time limit while they waited for a processor"
+NO_PROCESSOR = "the machine is busy with other work"
+NO_MEMORY = "the machine has less free memory than limits.memory allows the submission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +95,20 @@ def grade(evidence: Sequence[Evidence], roster: Roster, rules: GradingRules, rep
     graded = _grade_pairs(evidence, roster, rules)
     for repeat in repeats:
         graded = _with_repeat(graded, repeat, _grade_pairs([repeat], repeat.roster, rules))
-    still = [test for test in graded.tests if is_starved(test)]
-    if graded.infrastructure_failure_reason is None and still and repeats and is_busy(repeats[-1]):
-        name = escape_control(still[0].nodeid, NAME_LIMIT)
-        text = f"{STILL_BUSY}: {len(still)} of {len(graded.tests)}, the first: {name}, {starvation_text(still[0])}"
-        return replace(graded, infrastructure_failure_reason=text)
+    if graded.infrastructure_failure_reason is None and repeats:
+        return replace(graded, infrastructure_failure_reason=_still_starved(graded.tests, repeats[-1]))
     return graded
+
+
+def _still_starved(tests: Sequence[TestResult], repeat: Evidence) -> str | None:
+    """Why there is no verdict, if tests were starved again, and the machine really lacked what they needed."""
+    causes = (lacked_memory, had_no_memory, NO_MEMORY), (lacked_processor, had_no_processor, NO_PROCESSOR)
+    for lacked, is_confirmed, text in causes:
+        starved = [test for test in tests if is_starved(test) and lacked(test)]
+        if starved and is_confirmed(repeat):
+            first = f"{escape_control(starved[0].nodeid, NAME_LIMIT)} {starvation_text(starved[0])}"
+            return f"{text}: {len(starved)} of {len(tests)} tests were starved again, the first: {first}"
+    return None
 
 
 def _with_repeat(graded: Grade, repeat: Evidence, again: Grade) -> Grade:

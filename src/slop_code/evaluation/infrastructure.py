@@ -26,6 +26,8 @@ _EXIT_CODES = {
 }
 
 _LOCATION = re.compile(rf"{re.escape(TESTS_DIR)}/([^\"\n]+?\.py)(?:\", line |:)(\d+)")
+_TESTS_FOLDER = TESTS_DIR.rpartition("/")[2] + "/"
+_FRAME = re.compile(r"\S.*:\d+: in ")
 
 
 def infrastructure_failure(evidence: Evidence) -> str | None:
@@ -73,6 +75,21 @@ def _short_error(error: str) -> str:
     locations = [location for line in lines[1:] for location in _LOCATION.findall(line)]
     where = f"{locations[-1][0]}:{locations[-1][1]}:" if locations and reasons else lines[0]
     return escape_control(" ".join([where, *reasons[-1:]]), 500)
+
+
+def collection_details(errors: Sequence[str]) -> str:
+    """The first errors, without the frames of pytest and of Python's imports."""
+    return "\n".join(map(_own_lines, errors[:3]))
+
+
+def _own_lines(error: str) -> str:
+    """Frames in the tests folder, and what pytest marks with `E`; the whole error where it has neither."""
+    lines, own = [], False
+    for line in error.splitlines():
+        own = _TESTS_FOLDER in line if _FRAME.match(line) else own
+        if own or line.startswith("E "):
+            lines.append(line)
+    return "\n".join(lines) or error
 
 
 def _exit_failure(exit_code: int | None) -> str | None:

@@ -107,7 +107,7 @@ class _Parser:
     def parse(self) -> Tree:
         if len(self.tokens) == 1 and self.tokens[0].kind == "name":
             self._lone_name()
-        tree = self._either()
+        tree = self._disjunction()
         if self._next is not None:
             self._fail("expected `and` or `or`")
         return tree
@@ -123,11 +123,11 @@ class _Parser:
         self.position += 1
         return token.text.lower()
 
-    def _either(self) -> Tree:
-        return self._joined("or", self._both, any)
+    def _disjunction(self) -> Tree:
+        return self._joined("or", self._conjunction, any)
 
-    def _both(self) -> Tree:
-        return self._joined("and", self._one, all)
+    def _conjunction(self) -> Tree:
+        return self._joined("and", self._term, all)
 
     def _joined(self, word: str, part: Callable[[], Tree], join: Callable[[list[bool]], bool]) -> Tree:
         parts = [part()]
@@ -135,16 +135,16 @@ class _Parser:
             parts.append(part())
         return parts[0] if len(parts) == 1 else lambda *counts: _joined(join, [tree(*counts) for tree in parts])
 
-    def _one(self) -> Tree:
+    def _term(self) -> Tree:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self._fail(f"nested more than {MAX_DEPTH} deep")
         try:
             if self._take("not"):
-                inner = self._one()
+                inner = self._term()
                 return lambda *counts: None if (said := inner(*counts)) is None else not said
             if self._take("("):
-                inside = self._either()
+                inside = self._disjunction()
                 if not self._take(")"):
                     self._fail("expected `and`, `or` or `)`")
                 return inside

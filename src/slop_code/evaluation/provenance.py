@@ -18,7 +18,7 @@ from slop_code.evaluation.problem.dependency_lock import COMMAND
 from slop_code.evaluation.problem.entry_file import no_entry_file
 from slop_code.evaluation.report import Provenance
 from slop_code.evaluation.result_files.staleness import evaluation_version
-from slop_code.evaluation.roster import shared_network
+from slop_code.evaluation.roster import shared_network_reason
 from slop_code.execution.dependencies.dependency_warnings import dependency_warnings
 from slop_code.execution.dependencies.find_dependencies import has_script_dependencies, python_requests
 from slop_code.execution.python_version import fits
@@ -107,16 +107,15 @@ def warnings_for(
     """Warnings about ignored settings, tests that do not run, missing files, and another Python than was asked for."""
     problem, environment = context.problem, context.environment
     warnings = [*problem.warnings, *environment.warnings, *_ignored_settings(environment)]
-    shared = shared_network(environment)
-    if problem.fixed_pairs > 1 and shared:
-        warnings.append(f"parallel is ignored: with {shared} all pairs would share one network")
+    if problem.fixed_pairs > 1 and (reason := shared_network_reason(environment)):
+        warnings.append(f"parallel is ignored: {reason}")
     if submission is None or submission.over_limit is None:
         warnings += _entry_warnings(context, submission_path, python)
         warnings += canary_warnings(problem, submission_path)
     if submission is not None and submission.unreadable:
         warnings.append(
-            f"{submission.unreadable} of the submission's files and folders cannot be read by this user, and it "
-            f"runs without them, the first: {escape_control(submission.first_unreadable, NAME_LIMIT)}; "
+            f"{submission.unreadable} of the submission's files and folders cannot be read by this user, nor by "
+            f"the submission, the first: {escape_control(submission.first_unreadable, NAME_LIMIT)}; "
             "make them readable"
         )
     if (tools := context.installed_tools) is not None and tools.resolved is not None:

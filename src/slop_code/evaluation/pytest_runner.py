@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import os
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code._arguments import check_path
 from slop_code._io import read_bounded
 from slop_code._safe_text import NAME_LIMIT, escape_control
+from slop_code._verbose_log import verbose_log
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError, UsageError
 from slop_code.evaluation.command import PLUGIN, check_pytest_args, pytest_command, render_ini
 from slop_code.evaluation.config import AUTO
@@ -44,7 +46,6 @@ from slop_code.evaluation.run_tests import (
 from slop_code.evaluation.selection import Selection, checkpoint_files, select
 from slop_code.evaluation.staging import CollectionError, Staged, StagingPlan, copy_tests, stage, variables_for
 from slop_code.evaluation.usage.repeat_tests import Repeater
-from slop_code.evaluation.verbose_log import verbose_log
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import deadline
 from slop_code.execution.concurrency import start_thread
@@ -52,7 +53,7 @@ from slop_code.execution.processors import processor_places
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session
-from slop_code.execution.submission import open_submission, read_tree
+from slop_code.execution.submission import check_entry_readable, open_submission, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +101,7 @@ class PytestRunner:
         `only`: the tests to run (`file::id`), in a single pair. The others count as deselected, so there is no verdict.
         `follow` gets the output of pytest as it is printed. `seed` shuffles the tests, and seeds `random` in them.
         `interactive`: pytest reads this process's standard input, and there is no session timeout.
-        `repeat_starved`: tests that waited for a processor until their time limit struck run again, alone.
+        `repeat_starved`: tests for which the machine had no processor or no memory run again, alone.
         `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
         `unsent`: a submission beyond the limits on another machine; the folder here is empty.
@@ -126,7 +127,7 @@ class PytestRunner:
         """Never raises for failures of the submission, the sandbox or pytest. Raises on cancellation."""
         arguments = check_pytest_args(() if pytest_args is None else pytest_args)
         submission = open_submission(self.submission_path)
-        self.check_folders_are_disjoint()
+        self.check_folders()
         self._context = self._new_context()
         platform = start_thread(platform_name)
         tree = start_thread(lambda: self.unsent or read_tree(submission))
@@ -266,14 +267,15 @@ class PytestRunner:
             take_places=take_places,
         )
 
-    def check_folders_are_disjoint(self) -> None:
-        """Raises UsageError if the problem, the cache or the output is in the submission, which could read it there."""
+    def check_folders(self) -> None:
+        """Raises UsageError if the submission cannot be read, or has the problem, the cache or the output in it."""
         submission = open_submission(self.submission_path)
+        check_entry_readable(submission, self.environment.entry(self.problem.entry_file)[-1])
         if self.problem.path.resolve() == submission:
             step = "give the folder that holds the submission's files"
             raise UsageError(f"{self.submission_path}: this is the problem's folder, not a submission; {step}")
         for path in self._hidden():
-            if path.resolve().is_relative_to(submission):
+            if Path(os.path.realpath(path)).is_relative_to(submission):  # `resolve` fails for a link to itself
                 raise UsageError(f"{path} lies inside the submission {submission}; keep them apart")
 
     def _hidden(self) -> list[Path]:

@@ -19,6 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from slop_code._arguments import check_path
 from slop_code._io import write_atomic
+from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, as_policy, passes
 from slop_code.evaluation.pytest_arguments import select_part
@@ -49,7 +50,7 @@ RESULT_FILE = "evaluation.json"
 
 
 class TestAttempt(Stored):
-    """An earlier attempt of a test, which is not believed: the submission waited for a processor, in it or another."""
+    """An earlier attempt of a test, which is not believed: it, or another, had no processor or no memory."""
 
     __test__: ClassVar[bool] = False
 
@@ -58,6 +59,7 @@ class TestAttempt(Stored):
     failure_message: str | None
     usage: Usage | None
     timeout: TestTimeout | None
+    limits: list[StruckLimit] = Field(default_factory=list)
 
     @classmethod
     def of(cls, test: TestResult) -> TestAttempt:
@@ -276,6 +278,14 @@ class CorrectnessResults(StoredWhole):
 
     def save(self, path: Path | str) -> None:
         file = check_path("path", path, "the path of a file")
+        try:
+            self.write(file)
+        except OSError as error:
+            step = "give the path of a file that can be written"
+            raise UsageError(f"{file}: cannot be written: {error.strerror}; {step}") from error
+
+    def write(self, file: Path) -> None:
+        """As `save`, for callers that handle OSError themselves."""
         write_atomic(file, self.model_dump_json(indent=2) + "\n")
 
     @classmethod

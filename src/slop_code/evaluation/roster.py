@@ -110,6 +110,12 @@ def shared_network(spec: EnvironmentSpec) -> str | None:
     return "network: full" if spec.network == "full" and not own else None
 
 
+def shared_network_reason(spec: EnvironmentSpec) -> str | None:
+    """Why tests cannot be divided among pairs, if all of them would share a network."""
+    shared = shared_network(spec)
+    return f"with {shared} all pairs would share one network" if shared else None
+
+
 def results_may_depend_on_each_other(arguments: Sequence[str]) -> bool:
     """Whether a test's result may depend on another's, as with `-x`. Unknown arguments count as such."""
     words = iter(arguments)

@@ -20,7 +20,7 @@ from slop_code.evaluation.command import (
 )
 from slop_code.evaluation.evidence import NO_TESTS, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
-from slop_code.evaluation.infrastructure import collection_failure
+from slop_code.evaluation.infrastructure import collection_details, collection_failure
 from slop_code.evaluation.problem.problem_contents import Contents, file_digests, selected_inputs
 from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.reports.stream import read_stream
@@ -223,7 +223,9 @@ def _collect(context: EvaluationContext, command: Sequence[str], folder: Path) -
         late = f"collecting the tests did not end within the {timeout:g} s of timeouts.collection"
         reason = late if done.exit_code is None else _collection_failure(context, done.exit_code, stream)
         if reason is not None:
-            raise CollectionError(f"{reason}\n{done.output}".strip(), done.exit_code, request.reports)
+            errors = [] if done.exit_code is None else stream.collection_errors
+            details = collection_details(errors) or done.output
+            raise CollectionError(f"{reason}\n{details}".strip(), done.exit_code, request.reports)
     return stream
 
 

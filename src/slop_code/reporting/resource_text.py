@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.usage.starvation import starvation_text
+from slop_code.evaluation.usage.starvation import lacked_memory, starvation_text
 from slop_code.reporting.text import format_size, one_line, plural
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def attempt_lines(test: TestResult) -> list[str]:
 
 
 def _attempt_text(attempt: TestAttempt) -> str:
-    if attempt.timeout is None:
-        return "did not pass while another test waited for a processor"
+    if attempt.timeout is None and not lacked_memory(attempt):
+        return "did not pass while another test was starved"
     return starvation_text(attempt)
 
 

@@ -237,15 +237,21 @@ def _reasons(word: str, reasons: Sequence[tuple[str, str]], style: str, rest: st
 
 def estimate_text(estimate: Estimate) -> str:
     """The mean over runs, its confidence interval, and pass@k."""
-    bounds = estimate.interval
-    interval = f" ({format_percent(bounds.low)} to {format_percent(bounds.high)} with 95% confidence)" if bounds else ""
     pass_at_k = "".join(f", pass@{k} {format_percent(share)}" for k, share in estimate.pass_at_k.items())
-    return f"{format_percent(estimate.rate)} passed{interval}{pass_at_k}"
+    return f"{format_percent(estimate.rate)} passed{interval_text(estimate)}{pass_at_k}"
+
+
+def interval_text(estimate: Estimate) -> str:
+    """What follows the mean; empty if there are too few runs for an interval."""
+    bounds = estimate.interval
+    return f" ({format_percent(bounds.low)} to {format_percent(bounds.high)} with 95% confidence)" if bounds else ""
 
 
 def verdict(summary: RunSummary, policy: Policy) -> StyledLine:
     totals = summary.totals
     planned, passed, missing = totals.checkpoints.planned, totals.passed[policy].count, without_verdict(totals)
+    if planned == 0 and summary.issues:
+        return "NO VERDICT: no checkpoint could be evaluated; the issues above say why", NO_VERDICT_STYLE
     if planned == 0:
         return "NO VERDICT: there is no checkpoint to evaluate", NO_VERDICT_STYLE
     if missing:

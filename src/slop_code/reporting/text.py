@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -26,8 +25,6 @@ LINE_WIDTH = 500
 """Characters of a name, a reason or another text within a line."""
 TEXT_BYTES = 64 * 1024
 """Bytes of a text in a file."""
-_ADDRESS = re.compile(r" at 0x[0-9a-f]{6,16}(?=[^<>\n]{0,100}>)")
-"""In the repr of an object only: `<function f at 0x7f…>`. A submission may print addresses of its own."""
 GROUP_HEADINGS = {
     GroupType.CORE: "core",
     GroupType.FUNCTIONALITY: "funct.",
@@ -52,11 +49,6 @@ def one_line(text: str) -> str:
 
 def first_line(text: str) -> str:
     return one_line(next((line for line in text.split("\n") if line.strip()), "").strip())
-
-
-def without_addresses(text: str) -> str:
-    """Without the addresses in reprs of objects, which differ between two runs of the same test."""
-    return _ADDRESS.sub("", text)
 
 
 def file_safe(text: str) -> str:

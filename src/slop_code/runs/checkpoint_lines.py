@@ -66,7 +66,7 @@ class CheckpointFacts(Stored):
     """Tests that a time limit ended."""
 
     repeated: int = Field(default=0, ge=0)
-    """Tests that ran again, alone, since a time limit struck while the submission waited for a processor."""
+    """Tests that ran again, alone, since the machine had no processor or no memory for them or another."""
 
     warnings: list[str] = Field(default_factory=list)
     """Probable mistakes in the problem, the environment or the submission."""

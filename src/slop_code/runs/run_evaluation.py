@@ -24,7 +24,7 @@ from slop_code.runs.result_index import ResultIndex
 from slop_code.runs.run_layout import SNAPSHOT
 from slop_code.runs.run_lines import lines_of
 from slop_code.runs.scb.agent_facts import read_agent_identity
-from slop_code.runs.summary import NAMED, summarise, write_summary
+from slop_code.runs.summary import STORED_POLICIES, summarise, write_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -207,9 +207,10 @@ class RunEvaluation:
                 )
             with contextlib.suppress(OSError):  # the index only speeds up the next evaluation
                 self.indexes[run.name].save()
-        if len(self.runs) == 1 and len(written) == 1 and policy in NAMED:
+        if len(self.runs) == 1 and len(written) == 1 and policy in STORED_POLICIES:
             return lines, written[0]
-        policies, samples = tuple(dict.fromkeys((*NAMED, policy))), self.settings.samples and not self.settings.shard
+        policies = tuple(dict.fromkeys((*STORED_POLICIES, policy)))
+        samples = self.settings.samples and not self.settings.shard
         warnings = [warning for run in self.runs for warning in self.release_warnings[run.name]]
         if (folder := common_folder(self.runs, self.settings)) is not None:
             relative = _relative_to(folder, lines, self.runs)

@@ -169,7 +169,7 @@ class RunSummary(Stored):
         return load_stored(cls, check_path("path", path, "the path of a summary.json"), "evaluate the run again")
 
 
-NAMED: tuple[Policy, ...] = tuple(PassPolicy)
+STORED_POLICIES: tuple[Policy, ...] = tuple(PassPolicy)
 
 
 def write_summary(
@@ -196,7 +196,7 @@ def write_summary(
 def summarise(
     lines: Sequence[CheckpointLine],
     issues: Sequence[RunIssue],
-    policies: Sequence[Policy] = NAMED,
+    policies: Sequence[Policy] = STORED_POLICIES,
     *,
     samples: bool = False,
     agents: Mapping[str, AgentIdentity] | None = None,
@@ -235,7 +235,7 @@ def summarise(
     )
 
 
-def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = NAMED) -> Totals:
+def totals_of(lines: Sequence[CheckpointLine], policies: Sequence[Policy] = STORED_POLICIES) -> Totals:
     evaluated = [line for line in lines if line.state == "evaluated"]
     failed = sum(line.state == "infrastructure_failure" for line in lines)
     changes = [line.regressions for line in evaluated if line.regressions]

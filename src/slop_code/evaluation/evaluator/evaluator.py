@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from slop_code._arguments import check_optional_folder, check_type, same_method_parameters, wrong_argument
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
-from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest
+from slop_code.evaluation.evaluator.evaluator_records import EvaluatorOutcome, EvaluatorRequest, request_of
 from slop_code.evaluation.evaluator.loaded_inputs import LoadedInputs
 from slop_code.evaluation.evaluator.submission_source import is_folder, submission_folder
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, check_cancelled
-from slop_code.execution.environment import EnvironmentSpec
+from slop_code.execution.environment import EnvironmentSpec, check_environment, environment_file
 from slop_code.execution.processors import available_cpus
 from slop_code.execution.templates import TemplatePool
 from slop_code.execution.worker_threads import WorkerThreads
@@ -57,6 +57,10 @@ class Evaluator:
         self.workers = available_cpus() if workers is None else workers
         self._environment = environment
         self._problems_dir = check_optional_folder("problems_dir", problems_dir)
+        if isinstance(environment, str | Path):
+            environment_file(check_environment(environment))
+        if self._problems_dir is not None and not self._problems_dir.is_dir():
+            raise UsageError(f"problems_dir: {self._problems_dir}: no such folder; give the folder of the problems")
         self._cache_folder = check_optional_folder("cache", cache)
         self._cache: Cache | None = None
         self._inputs = LoadedInputs()
@@ -68,14 +72,14 @@ class Evaluator:
     @same_method_parameters(EvaluatorRequest)
     def evaluate(self, *arguments: Any, **options: Any) -> CorrectnessResults:
         """As `slop_code.evaluate`. An interrupt ends the evaluation and cleans up before it goes on."""
-        future = self._submit(EvaluatorRequest(*arguments, **options))
+        future = self._submit(request_of("evaluate", arguments, options))
         self._threads.wait_for(future)
         return _result(future)
 
     @same_method_parameters(EvaluatorRequest)
     async def evaluate_async(self, *arguments: Any, **options: Any) -> CorrectnessResults:
         """When the task is cancelled, the evaluation ends and is cleaned up before the cancellation goes on."""
-        future = self._submit(EvaluatorRequest(*arguments, **options))
+        future = self._submit(request_of("evaluate_async", arguments, options))
         await self._threads.wait_for_async(future)
         return _result(future)
 

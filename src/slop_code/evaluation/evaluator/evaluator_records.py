@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slop_code._arguments import check_optional_folder, check_type
 from slop_code.evaluation.command import check_pytest_args
@@ -14,7 +15,7 @@ from slop_code.evaluation.policy import PassPolicy, Policy, as_policy
 from slop_code.execution.environment import EnvironmentSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from slop_code.errors import SlopCodeError
     from slop_code.evaluation.report import CorrectnessResults
@@ -41,12 +42,22 @@ class EvaluatorRequest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "submission", check_source(self.submission))
         check_type("problem", self.problem, (str, Path, ProblemConfig), "a path, a name or a ProblemConfig")
+        check_type("checkpoint", self.checkpoint, (int, str), "the number or the name of a checkpoint")
         environments = (str, Path, EnvironmentSpec, type(None))
         check_type("environment", self.environment, environments, "a name, a path or an EnvironmentSpec")
         object.__setattr__(self, "output", check_optional_folder("output", self.output))
         check_type("replace", self.replace, (bool,), "True or False")
         object.__setattr__(self, "pytest_args", check_pytest_args(self.pytest_args))
         object.__setattr__(self, "policy", as_policy(self.policy))
+
+
+def request_of(function: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> EvaluatorRequest:
+    """The request for a call of `function`, which the TypeError of a call with wrong parameters names."""
+    try:
+        inspect.signature(EvaluatorRequest).bind(*arguments, **options)
+    except TypeError as error:
+        raise TypeError(f"{function}(): {error}") from None
+    return EvaluatorRequest(*arguments, **options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

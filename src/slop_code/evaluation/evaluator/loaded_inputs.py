@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from slop_code._arguments import check_path
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import CONFIG, environment_word, problem_folder
-from slop_code.execution.environment import EnvironmentSpec, environment_file
+from slop_code.execution.environment import EnvironmentSpec, check_environment, environment_file
 from slop_code.execution.trees.file_signatures import SignatureCache
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LoadedInputs:
         if isinstance(environment, EnvironmentSpec):
             return environment, None
         if environment is not None:
-            check_path("environment", environment, "the name of an environment or the path of its file")
+            check_environment(environment)
         given = None if environment is None else os.fspath(environment)
         file = environment_file(environment_word(problem, given))
         return self._environments.load(file, lambda: EnvironmentSpec.from_yaml(file)), given

@@ -13,7 +13,7 @@ from slop_code.evaluation.roster import (
     assign_pairs,
     max_pairs_for,
     results_may_depend_on_each_other,
-    shared_network,
+    shared_network_reason,
 )
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def divide_tests(
 
 
 def _serial_reason(context: EvaluationContext, staged: Staged, options: Sequence[str]) -> str | None:
-    if shared := shared_network(context.environment):
-        return f"with {shared} all pairs would share one network"
+    if reason := shared_network_reason(context.environment):
+        return reason
     if results_may_depend_on_each_other(options):
         return "with these pytest arguments tests may depend on each other"
     if not is_proven(context.problem, context.checkpoint.name, staged.digest, staged.inputs.config_digest):

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code._suggestions import SHOWN_NAMES, did_you_mean, first_names, known_names
+from slop_code._suggestions import SHOWN_NAMES, did_you_mean, first_names, known_names, nearest
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +76,9 @@ def find_problem(name_or_path: str, problems_dir: Path | None) -> ProblemConfig:
 def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
     """The folder of the problem; a UsageError where there is none."""
     given = Path(name_or_path)
+    if given == Path() and not os.path.lexists(CONFIG):
+        known = list(problems_in(*problems_folders(problems_dir)))
+        raise UsageError(f"{without_config(given)}; give the name or the path of a problem: {known_names(known)}")
     if "/" in name_or_path or os.path.exists(given / CONFIG):
         if not os.path.lexists(given):
             known = list(problems_in(given.parent))
@@ -85,14 +88,36 @@ def problem_folder(name_or_path: str, problems_dir: Path | None) -> Path:
             raise UsageError(f"{given}: a file; give the folder of the problem")
         if not os.path.exists(given / CONFIG) and (known := list(problems_in(given))):
             raise UsageError(f"{given}: a folder of problems; give one of them: {first_names(known, SHOWN_NAMES)}")
+        if not os.path.lexists(given / CONFIG):
+            raise UsageError(without_config(given))
         return given
     folders = problems_folders(problems_dir)
     if (folder := find_folder(name_or_path, folders)) is not None:
         return folder
+    unusable = [without_config(folder / name_or_path) for folder in folders if os.path.isdir(folder / name_or_path)]
+    if unusable:
+        raise UsageError("\n".join(unusable))
     known = list(problems_in(*folders))
     step = f"give the path of its folder, or its parent as --problems-dir or ${PROBLEMS_VARIABLE}"
     near = did_you_mean(name_or_path, known) or f": {known_names(known)}; {step}"
-    raise UsageError(f"no problem {name_or_path!r} in {', '.join(map(str, folders))}{near}")
+    raise UsageError(f"no problem {name_or_path!r} in {shown_folders(folders)}{near}")
+
+
+def without_config(folder: Path) -> str:
+    """A message about a folder in which no config.yaml was found."""
+    name = "the current folder" if folder == Path() else str(folder)
+    try:
+        entries = os.listdir(folder)
+    except OSError as error:
+        return f"{name}: cannot be read: {error.strerror}"
+    if CONFIG in entries:
+        return f"{name}: its {CONFIG} cannot be read; let this user enter the folder"
+    near = nearest(CONFIG, entries)
+    return f"{name} has no {CONFIG}{f' (there is {near})' if near else ''}"
+
+
+def shown_folders(folders: Sequence[Path]) -> str:
+    return ", ".join(str(folder) if folder.is_dir() else f"{folder} (no such folder)" for folder in folders)
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:

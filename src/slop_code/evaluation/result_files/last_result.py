@@ -41,7 +41,7 @@ def keep_last_result(results: CorrectnessResults, runner: PytestRunner, environm
             remove_tree(cache.root / LAST)  # first: an older one must not pass for this one
             with cache.session_folder() as session:
                 new = session / LAST
-                results.save(new / RESULT_FILE)
+                results.write(new / RESULT_FILE)
                 keep_origin(new, runner.problem, environment, runner.submission_path)
                 new.rename(cache.root / LAST)
     except (InfrastructureError, OSError):
@@ -58,8 +58,12 @@ def last_result() -> LastResult:
             "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot, or give the path of a result, "
             "such as RUN_DIR/problem/checkpoint"
         ) from error
+    results = CorrectnessResults.load(folder / RESULT_FILE)
+    return LastResult(folder, results, date_text(changed), stored_origin(folder).snapshot)
+
+
+def date_text(seconds: float) -> str:
     try:
-        written = datetime.fromtimestamp(changed).isoformat(" ", "seconds")
+        return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
     except (OverflowError, OSError, ValueError):  # beyond the year 9999
-        written = "an unknown date"
-    return LastResult(folder, CorrectnessResults.load(folder / RESULT_FILE), written, stored_origin(folder).snapshot)
+        return "an unknown date"

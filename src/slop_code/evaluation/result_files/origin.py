@@ -14,7 +14,7 @@ from slop_code.evaluation.result_files.stored_record import Stored, load_stored
 from slop_code.execution.environment import shipped_environments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from slop_code.evaluation.config import ProblemConfig
 
@@ -43,6 +43,19 @@ class Origin(Stored):
         with contextlib.suppress(OSError):
             (folder / ORIGIN_FILE).parent.mkdir(exist_ok=True)
             write_atomic(folder / ORIGIN_FILE, self.model_dump_json(indent=2) + "\n")
+
+
+@contextlib.contextmanager
+def made_result_folder(folder: Path) -> Iterator[None]:
+    """Makes the folder of a result; what is made and still empty in the end is removed."""
+    made = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    try:
+        make_result_folder(folder)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            for path in made:
+                path.rmdir()
 
 
 def make_result_folder(folder: Path) -> None:

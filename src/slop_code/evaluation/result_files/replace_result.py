@@ -1,9 +1,13 @@
-"""Replacement of a stored result: at any moment the old or the new one is complete on the same disk."""
+"""Replacement of a stored result: at any moment the old or the new one is complete on the same disk.
+
+Writers of one folder take turns, so that a result is never beside the evidence of another.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import shutil
@@ -37,26 +41,58 @@ def new_result(output: Path, foreign_step: str | None = OTHER_FOLDER) -> Iterato
     """A folder for a new result and its evidence, which takes the place of the one in `output` after the block.
 
     All that needs space on the disk happens in the block, evaluation.json last. If it fails, the earlier result is as
-    it was. After a kill, `finish_replacement` does the rest. One call at a time for a folder. `foreign_step`: see
-    `rename_or_refuse`; a file of another program may have appeared during the evaluation.
+    it was. After a kill, `finish_replacement` does the rest. `foreign_step`: see `rename_or_refuse`; a file of another
+    program may have appeared during the evaluation.
     """
-    finish_replacement(output)
-    folder = output / NEW
+    output.mkdir(parents=True, exist_ok=True)
+    with _only_writer(output):
+        _finish(output)
+        folder = output / NEW
+        try:
+            (folder / REPORTS_DIR).mkdir(parents=True)
+            yield folder
+            if is_foreign_result(output / RESULT_FILE):
+                rename_or_refuse([output / RESULT_FILE], foreign_step)
+            (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
+        except BaseException:
+            if not is_interrupted(output):
+                remove_path(folder)
+            raise
+        _put_in_place(output)
+
+
+@contextlib.contextmanager
+def _only_writer(output: Path) -> Iterator[None]:
+    """The folder itself is locked, which leaves no file; a file system without such locks has none.
+
+    Another writer may have removed it, empty, before it was locked: then the folder of this name is another one.
+    """
+    while True:
+        with contextlib.ExitStack() as held:
+            folder = None
+            with contextlib.suppress(OSError):
+                folder = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                held.callback(os.close, folder)
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            if folder is None or _is_at(folder, output):
+                yield
+                return
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
     try:
-        (folder / REPORTS_DIR).mkdir(parents=True)
-        yield folder
-        if is_foreign_result(output / RESULT_FILE):
-            rename_or_refuse([output / RESULT_FILE], foreign_step)
-        (output / RESULT_FILE).unlink(missing_ok=True)  # first: without it the rest does not count
-    except BaseException:
-        if not is_interrupted(output):
-            remove_path(folder)
-        raise
-    _put_in_place(output)
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def finish_replacement(output: Path) -> None:
     """Complete a replacement after which only the new result is left, and remove what other killed writers left."""
+    with _only_writer(output):
+        _finish(output)
+
+
+def _finish(output: Path) -> None:
     if is_interrupted(output):
         _put_in_place(output)
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):

@@ -12,7 +12,8 @@ from slop_code.evaluation.pytest_arguments import parse_pytest_args, refuse_empt
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
 from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
-from slop_code.evaluation.result_files.origin import keep_origin, make_result_folder
+from slop_code.evaluation.result_files.last_result import keep_last_result
+from slop_code.evaluation.result_files.origin import keep_origin, made_result_folder
 from slop_code.evaluation.result_files.replace_result import (
     OTHER_FOLDER,
     failed_path,
@@ -52,30 +53,33 @@ def evaluate_and_store(
     another program in the output folder. `temporary`: the submission's folder is removed afterwards.
     """
     output = runner.output_dir
+    results: CorrectnessResults | None = None
     if output is None:
         results = runner.run(pytest_args)
         refuse_empty_selection(results)
         return StoredEvaluation(results)
-    runner.check_folders_are_disjoint()
+    runner.check_folders()
     if parse_pytest_args(pytest_args).select:
         check_replaces_no_verdict(output)
     if foreign_step is not None and is_foreign_result(output / RESULT_FILE):
         rename_or_refuse([output / RESULT_FILE], foreign_step)
-    make_result_folder(output)
     aside = copy.copy(runner)
     aside.hidden = [*runner.hidden, output]
-    try:
-        finish_replacement(output)
-        with runner.cache.session_folder() as aside.output_dir:
-            results = aside.run(pytest_args)
-            refuse_empty_selection(results)
-            results.save(aside.output_dir / RESULT_FILE)
-            if results.infrastructure_failure and _has_verdict(output, results):
-                return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))
-            with new_result(output, foreign_step) as new:
-                move_result(aside.output_dir, new)
-    except OSError as error:
-        raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}") from error
+    with made_result_folder(output):
+        try:
+            finish_replacement(output)
+            with runner.cache.session_folder() as aside.output_dir:
+                results = aside.run(pytest_args)
+                refuse_empty_selection(results)
+                results.write(aside.output_dir / RESULT_FILE)
+                if results.infrastructure_failure and _has_verdict(output, results):
+                    return StoredEvaluation(results, _keep_attempt(aside.output_dir, output))
+                with new_result(output, foreign_step) as new:
+                    move_result(aside.output_dir, new)
+        except OSError as error:
+            kept = results is not None and keep_last_result(results, runner, environment)
+            step = "; it is kept as the last result, which `slop-code show` prints" if kept else ""
+            raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}{step}") from error
     keep_origin(output, runner.problem, environment, None if temporary else runner.submission_path)
     return StoredEvaluation(results)
 

@@ -6,11 +6,11 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.evidence import PytestExit, is_busy, repeat_folder
+from slop_code.evaluation.evidence import PytestExit, repeat_folder
 from slop_code.evaluation.roster import Roster
 from slop_code.evaluation.run_tests import PytestSettings, keep_evidence, read_reports, run_pairs
 from slop_code.evaluation.usage.starvation import to_repeat
-from slop_code.execution.processors import processor_share
+from slop_code.execution.processors import memory_share, processor_share
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Repeater:
     def run(self, roster: Roster, grade: Callable[[Sequence[Evidence]], Grade]) -> list[Evidence]:
         """The evidence of each repetition. `grade` grades the first run with the repetitions so far."""
         repeats: list[Evidence] = []
-        while len(repeats) < MAX_REPEATS and not any(map(is_busy, repeats)):
+        while len(repeats) < MAX_REPEATS:
             graded = grade(repeats)
             chosen = [test.nodeid for test in to_repeat(graded.tests)]
             if graded.infrastructure_failure_reason is not None or not chosen:
@@ -51,18 +51,19 @@ class Repeater:
         """The machine is probed while no box is open: nothing that the submission does can make it look busy."""
         context = self.settings.context
         context.progress(ProgressEvent(ProgressKind.REPEAT_STARVED, count=count))
-        _log.info("repeating %d tests, of which some waited for a processor, repetition %d", count, number)
+        _log.info("repeating %d tests, of which some had no processor or no memory, repetition %d", count, number)
         with context.cache.quiet_lock(), self.open_session() as session:
-            before = processor_share()
+            limit = context.environment.limits.memory
+            before = processor_share(), memory_share(limit)
             ended = run_pairs(self.settings, [session], roster)
-            share = min(before, processor_share())
+            processor, memory = map(min, before, (processor_share(), memory_share(limit)))
             (evidence,) = read_reports(ended, [session], self.parse_ctrf)
             if isinstance(evidence.exit, PytestExit):
-                measured = evidence.exit.model_copy(update={"processor_share": share})
+                measured = evidence.exit.model_copy(update={"processor_share": processor, "memory_share": memory})
                 evidence = replace(evidence, exit=measured)
             evidence = replace(evidence, folder=repeat_folder(number))
             keep_evidence(self.output, [session], [evidence], roster, evidence.folder)
-        _log.info("a busy process got %.2f of a processor meanwhile", share)
+        _log.info("free meanwhile: %.2f of a processor, %.2f of the memory limit", processor, memory)
         return evidence
 
 

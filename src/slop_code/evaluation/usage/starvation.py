@@ -1,4 +1,4 @@
-"""Starvation: time limits that struck while the submission waited for a processor that others had."""
+"""Starved tests: failures for which the machine had no processor or no memory left."""
 
 from __future__ import annotations
 
@@ -46,8 +46,18 @@ def _lost_to_host(usage: Usage) -> float:
 
 
 def is_starved(test: TestResult) -> bool:
-    """Whether the time limit that ended the test is not believed."""
-    if test.status == "passed" or test.timeout is None or _ran_too_long(test):
+    """Whether the failure is not believed, because the machine had no processor or no memory for the test."""
+    return test.status != "passed" and (lacked_memory(test) or lacked_processor(test))
+
+
+def lacked_memory(test: TestResult | TestAttempt) -> bool:
+    """The kernel ended a call, but for no limit of the environment."""
+    return any(struck.kind == "out_of_memory" for struck in test.limits)
+
+
+def lacked_processor(test: TestResult) -> bool:
+    """Others had the processor when a time limit struck."""
+    if test.timeout is None or _ran_too_long(test):
         return False
     return waited_for_others(test) > MAX_WAIT_SHARE * test.timeout.limit_s
 
@@ -76,6 +86,8 @@ def _ran_too_long(test: TestResult) -> bool:
 
 
 def starvation_text(test: TestResult | TestAttempt) -> str:
-    """`test` is one that a time limit ended."""
+    """`test` is a starved one."""
+    if lacked_memory(test):
+        return "lost a process to the kernel, as the machine had no memory left"
     assert test.timeout is not None
     return f"waited {waited_for_others(test):.1f} s for a processor, of a time limit of {test.timeout.limit_s:g} s"

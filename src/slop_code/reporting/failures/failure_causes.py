@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code.evaluation.failures.error_lines import error_lines
+from slop_code.evaluation.failures.message_reason import comparable, message_reason
+from slop_code.evaluation.failures.reported_error import SYNTAX_ERRORS, ReportedError, reported_error
 from slop_code.evaluation.problem.entry_file import no_entry_file
-from slop_code.reporting.failures.headline import error_lines, headline_text
-from slop_code.reporting.failures.reported_error import MAX_LINE_LENGTH, SYNTAX_ERRORS, ReportedError, reported_error
 from slop_code.reporting.resource_text import first_limit
-from slop_code.reporting.text import file_safe, printable, truncate, without_addresses
+from slop_code.reporting.text import file_safe, printable, truncate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 REASON_WIDTH = 160
 """Characters of the line that says why a test did not pass."""
-
-_TEST_FOLDER = re.compile(r"/workspace/\.evaluation_tests/|/tmp/pytest-of-[^/\s]+/pytest-\d+/[^/\s'\"]+/?")
-"""Folders that say nothing about the failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +43,7 @@ def reason_of(test: TestResult) -> str:
         return limit
     if not test.failure_message:
         return test.status
-    lines = error_lines(test.failure_message)
-    error = reported_error(lines)
-    text = headline_text(lines, REASON_WIDTH) if error is None else error.text
-    return _reason_text(text.removeprefix("AssertionError: ").removeprefix("Failed: "))
+    return _reason_text(message_reason(test.failure_message, REASON_WIDTH))
 
 
 def failure_causes(tests: Sequence[TestResult]) -> list[FailureCause]:
@@ -118,6 +112,5 @@ def _nodeids(tests: list[TestResult]) -> frozenset[str]:
 
 
 def _reason_text(text: str) -> str:
-    """Short, printable, and without addresses of objects and the folders that tests write to and read from."""
-    bare = _TEST_FOLDER.sub("", without_addresses(text[:MAX_LINE_LENGTH]))
-    return truncate(printable(file_safe(bare)), REASON_WIDTH)
+    """Short, printable, and the same for tests that failed for the same reason."""
+    return truncate(printable(file_safe(comparable(text))), REASON_WIDTH)

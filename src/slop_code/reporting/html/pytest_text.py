@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
-from slop_code.reporting.text import without_addresses
+from slop_code.evaluation.failures.message_reason import without_addresses
 
 _SEPARATOR = re.compile(r"^_(?: _)+ ?\n", re.MULTILINE)
 """Line between two entries of a traceback."""

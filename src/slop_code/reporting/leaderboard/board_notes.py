@@ -8,6 +8,7 @@ from slop_code._suggestions import first_names
 from slop_code.comparison.leaderboard import MEASURES
 from slop_code.evaluation.policy import RatePolicy
 from slop_code.reporting.agent_text import identity_text
+from slop_code.reporting.run_table import interval_text
 from slop_code.reporting.text import format_percent, one_line, plural
 
 if TYPE_CHECKING:
@@ -62,12 +63,11 @@ def _recorded(row: AgentRow) -> Iterator[str]:
 
 def _estimate(estimate: Estimate, runs: int) -> str:
     """Strict over the samples: interval and variance from three runs on, then pass@k and pass^k by k."""
-    bounds = estimate.interval
-    interval = f" ({format_percent(bounds.low)} to {format_percent(bounds.high)} with 95% confidence)" if bounds else ""
     variance = "" if estimate.variance is None else f", variance {estimate.variance:.3g}"
     chances = [f"pass@{k} {format_percent(value)}" for k, value in estimate.pass_at_k.items() if k != "1"]
     chances += [f"pass^{k} {format_percent(value)}" for k, value in estimate.pass_hat_k.items() if k != "1"]
-    return f"strict over {runs} runs {format_percent(estimate.rate)}{interval}{variance}, {', '.join(chances)}"
+    rate = f"{format_percent(estimate.rate)}{interval_text(estimate)}"
+    return f"strict over {runs} runs {rate}{variance}, {', '.join(chances)}"
 
 
 def _names(names: list[str]) -> str:

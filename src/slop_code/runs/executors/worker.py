@@ -88,7 +88,7 @@ def _evaluate(
     if repeat:
         update["infrastructure_failure_reason"] = _reason(results.tests)
     results = results.model_copy(update=update)
-    results.save(output / RESULT_FILE)
+    results.write(output / RESULT_FILE)
     return JobResult(
         CheckpointFacts.of(results),
         pack_result(output),

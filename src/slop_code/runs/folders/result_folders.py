@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import tempfile
 from typing import TYPE_CHECKING
 
 from slop_code._io import unreadable_text
@@ -36,7 +37,7 @@ LEVELS = 2
 MAX_LISTED = 20
 
 QUALITY_FILE = "quality.json"
-"""As in `quality.quality_record`, which is a layer above."""
+"""Written by `quality`, a layer above."""
 
 RUN_FILES = frozenset({
     RESULT_FILE, LINES_FILE, SUMMARY_FILE, STOP_FILE, QUALITY_FILE,
@@ -70,19 +71,6 @@ def result_at(given: Path) -> Path:
 
 def check_output(path: Path, option: str = "-o") -> None:
     """A report or an export must not replace a result or another file of a run, nor lie in a snapshot."""
-    _check_can_be_written(path, option)
-    if path.is_dir():
-        raise UsageError(f"{path}: a folder; give the name of a file with {option}")
-    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
-        raise UsageError(f"{path}: not a regular file, and would be replaced; give another name with {option}")
-    if SNAPSHOT in path.absolute().parent.resolve().parts:
-        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; give another path with {option}")
-    if path.name in RUN_FILES or REPORTS_DIR in path.absolute().parts:
-        raise UsageError(f"{path}: a file name of runs or of the results themselves; give another name with {option}")
-
-
-def _check_can_be_written(path: Path, option: str) -> None:
-    """Before any work is done; folders around the file are made if they are not there."""
     step = f"give another path with {option}"
     try:
         os.lstat(path)
@@ -90,11 +78,26 @@ def _check_can_be_written(path: Path, option: str) -> None:
         pass
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {getattr(error, 'strerror', error)}; {step}") from error
+    if path.is_dir():
+        raise UsageError(f"{path}: a folder; give the name of a file with {option}")
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise UsageError(f"{path}: not a regular file, and would be replaced; give another name with {option}")
+    if SNAPSHOT in path.absolute().parent.resolve().parts:
+        raise UsageError(f"{path}: lies in a snapshot, where nothing is ever written; {step}")
+    if path.name in RUN_FILES or REPORTS_DIR in path.absolute().parts:
+        raise UsageError(f"{path}: a file name of runs or of the results themselves; give another name with {option}")
+    _check_can_be_made(path, step)
+
+
+def _check_can_be_made(path: Path, step: str) -> None:
+    """Makes and removes a folder there, as permissions do not tell what a file system such as /proc takes."""
     around = next((folder for folder in path.absolute().parents if os.path.lexists(folder)), path)
     if not os.path.isdir(around):
         raise UsageError(f"{path}: {around} is not a folder; {step}")
-    if not os.access(around, os.W_OK | os.X_OK):
-        raise UsageError(f"{path}: this user cannot write in {around}; {step}")
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".slop-code-", dir=around))
+    except OSError as error:
+        raise UsageError(f"{path}: nothing can be written in {around}: {error.strerror}; {step}") from error
 
 
 def result_files(folder: Path, levels: int = LEVELS) -> list[Path]:

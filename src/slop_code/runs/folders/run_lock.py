@@ -51,9 +51,7 @@ def lock_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> Iterator[li
             try:
                 if run.source is not None:
                     run.folder.mkdir(parents=True, exist_ok=True)
-                if run.within is not None and (run.within / STATE_DIR).is_dir():
-                    stack.enter_context(_lock_shared(run.within))
-                stack.enter_context(_lock(run.folder, shard))
+                stack.enter_context(_lock_within(run.within, run.folder, shard))
                 held.append(run)
             except _LockedError as error:
                 held.append(replace(run, submissions=(), issues=(RunIssue(run.name, None, None, str(error)),)))
@@ -84,8 +82,21 @@ def lock_common(folder: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _lock_shared(folder: Path) -> Iterator[None]:
-    """Excludes an evaluation of the whole run around a problem's folder."""
+def _lock_within(run: Path | None, folder: Path, shard: Shard | None) -> Iterator[None]:
+    """`run`: around a problem's folder. Its evaluation looks for locks of problems once it has locked the run.
+
+    So the run is looked at again once the problem is locked: one of the two then sees the other.
+    """
+    with _lock_shared(run), _lock(folder, shard), _lock_shared(run):
+        yield
+
+
+@contextlib.contextmanager
+def _lock_shared(folder: Path | None) -> Iterator[None]:
+    """Excludes an evaluation of the whole run around a problem's folder, where there was one ever."""
+    if folder is None or not (folder / STATE_DIR).is_dir():
+        yield
+        return
     with _open(folder / STATE_DIR / "lock") as whole:
         if not try_lock(whole, fcntl.LOCK_SH):
             raise _LockedError(_held_by(folder, [_holder(whole)]))

@@ -100,7 +100,7 @@ class JobRequest:
     """Judge/subject pairs at a time."""
 
     starved: Mapping[str, TestAttempt] = field(default_factory=dict)
-    """By node id: what tests said in an earlier attempt that waited for a processor."""
+    """By node id: what tests said in an earlier attempt that was starved."""
 
     hidden: tuple[Path, ...] = ()
     """Folders that the submission must not see, as they hold results of others."""
@@ -129,7 +129,7 @@ class JobResult:
     """Another attempt would end in the same way: the submission or the problem is rejected."""
 
     starved: Mapping[str, TestAttempt] = field(default_factory=dict)
-    """What tests said is not believed, since the submission waited for a processor: the job is to run again, alone."""
+    """What tests said is not believed, since the machine had too little for them: the job is to run again, alone."""
 
     serial_s: float | None = None
     """Seconds that it would have taken in one pair; None: unknown."""

@@ -46,11 +46,12 @@ class Shard:
             raise wrong_argument("shard", (self.number, self.count), "a number from 1 to the count of parts")
 
     @classmethod
-    def parse(cls, text: str) -> Shard:
-        check_type("shard", text, (str,), "i/N with i from 1 to N, such as 2/8")
+    def parse(cls, text: str, name: str = "shard") -> Shard:
+        """`name`: that of the argument, for messages."""
+        check_type(name, text, (str,), "i/N with i from 1 to N, such as 2/8")
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            raise UsageError(f"--shard {text}: expected i/N with i from 1 to N, such as 2/8")
+            raise UsageError(f"{name} {text}: expected i/N with i from 1 to N, such as 2/8")
         return cls(int(match[1]), int(match[2]))
 
     def __str__(self) -> str:

@@ -61,4 +61,4 @@ def replace_grade(folder: Path, results: CorrectnessResults, inputs: TestInputs)
     with new_result(folder) as new:
         unpack_result(archive, new)
         inputs.save(new)
-        results.save(new / RESULT_FILE)
+        results.write(new / RESULT_FILE)

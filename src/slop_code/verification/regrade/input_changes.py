@@ -14,7 +14,7 @@ from slop_code.evaluation.selection import is_test_file
 from slop_code.evaluation.test_code.test_inputs import OUTSIDE, TestInputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from slop_code.evaluation.config import ProblemConfig
@@ -52,13 +52,11 @@ class InputChanges:
     @property
     def settings(self) -> list[str]:
         """Names of the settings of config.yaml that differ."""
-        before, after = _settings(self.old.config), _settings(self.new.config)
-        return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        return _changed_names(_settings(self.old.config), _settings(self.new.config))
 
     @property
     def files(self) -> list[str]:
-        before, after = self.old.files, self.new.files
-        return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        return _changed_names(self.old.files, self.new.files)
 
     @property
     def shared_files(self) -> list[str]:
@@ -100,6 +98,10 @@ def _code_changes(old: dict[str, str] | None, new: dict[str, str] | None, name: 
         yield OWN_CODE
     if old.get(OUTSIDE) != new.get(OUTSIDE):
         yield OUTSIDE_TESTS
+
+
+def _changed_names(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
 
 
 def _settings(config: list[Any]) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def _check_reachable(address: str) -> None:
         raise UsageError(f"Ray at {address}: expected HOST:PORT, such as 10.0.0.1:6379")
     try:
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, UnicodeError) as error:  # a name with an empty or a long part cannot be encoded
+        reason = getattr(error, "strerror", None) or error
         raise UsageError(
             f"Ray at {address}: cannot be reached: {reason}; check the address, or start Ray there: ray start --head"
         ) from error

@@ -2,8 +2,8 @@
 
 import pytest
 
-from slop_code.reporting.failures.headline import error_lines
-from slop_code.reporting.failures.reported_error import reported_error
+from slop_code.evaluation.failures.error_lines import error_lines
+from slop_code.evaluation.failures.reported_error import reported_error
 
 NAME_ERROR = [
     "Traceback (most recent call last):",

@@ -1,4 +1,4 @@
-"""Log of every step of an evaluation, for `verbose`."""
+"""Log of every step, for `verbose` and `-v`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def verbose_log(verbose: bool) -> Iterator[None]:
+def verbose_log(verbose: bool, formatter: logging.Formatter | None = None) -> Iterator[None]:
+    """The log goes to standard error; without `formatter`, only if the calling program has no handler for it."""
     logger = logging.getLogger("slop_code")
     if not verbose:
         yield
         return
-    level, handler = logger.level, None if logger.hasHandlers() else logging.StreamHandler()
+    level = logger.level
+    handler = logging.StreamHandler() if formatter or not logger.hasHandlers() else None
     logger.setLevel(logging.DEBUG)
     if handler:
+        handler.setFormatter(formatter)
         logger.addHandler(handler)
     try:
         yield

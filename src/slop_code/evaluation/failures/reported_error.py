@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from slop_code.reporting.failures.headline import outcome_blocks
+from slop_code.evaluation.failures.error_lines import outcome_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,1 @@
+"""Reasons of failed tests, in the messages that pytest reports."""
