@@ -20,8 +20,8 @@ def doctor(capsys):
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["-e", "local"], "-e needs --attacks; add it"),
-        (["--attacks", "--docker", "podman"], "--docker cannot be used with --attacks"),
+        (["-e", "local", "--docker", "podman"], "--docker cannot be used with --attacks or -e"),
+        (["--attacks", "--docker", "podman"], "--docker cannot be used with --attacks or -e"),
         (["--attacks", "-e", "no-such-environment"], "no-such-environment: no such environment"),
     ],
 )

@@ -456,7 +456,10 @@ def test_merge_takes_results_from_copies_of_the_run(folder, slop_code):
         (["eval", "good", "--snapshot-dir", "a/b"], "--snapshot-dir a/b: expected the name of a folder"),
         (["eval", "good", "-e", "nothing"], "nothing: no such environment"),
         (["eval", "good", "-e", ""], "no such environment"),
-        *[(["eval", "good", "--shard", text], "expected i/N") for text in ("0/3", "4/3", "x", "1", "", "1/0")],
+        *[
+            (["eval", "good", "--shard", text], f"--shard {text}: expected i/N")
+            for text in ("0/3", "4/3", "x", "1", "", "1/0")
+        ],
         (["eval", "good", "--executor", "nothing"], "no executor 'nothing'"),
         (["eval", "good", "--ray-address", "x"], "the executor threads uses this machine alone"),
         (["eval-problem", "good/words", "-p", "nothing"], "no problem 'nothing'"),

@@ -132,7 +132,7 @@ def test_an_output_without_permission_is_named_as_it_was_given(stored, slop_code
     assert slop_code("export", folder, "--format", "csv", "-o", file) == (
         3,
         b"",
-        f"slop-code: {file}: Permission denied\n",
+        f"slop-code: {file}: Permission denied; give this user access to it\n",
     )
 
 

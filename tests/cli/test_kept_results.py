@@ -207,8 +207,8 @@ def test_an_interrupted_overwrite_leaves_a_summary_of_what_is_there(evaluated, s
     assert [line.not_looked_at_again for line in lines] == [None if number <= done else again for number in (1, 2, 3)]
     assert RunSummary.load(evaluated / SUMMARY_FILE).totals.passed["all-cases"].count == 3 - done
     assert err.splitlines()[-1] == (
-        f"· interrupted: {3 - done} of 3 submissions are left, and earlier results of them count until then; "
-        "the same command evaluates all again, without --overwrite only what has no up-to-date result"
+        f"· interrupted: {3 - done} of 3 submissions are left and keep any earlier result; the same command "
+        "evaluates all 3 again; without --overwrite, it evaluates only those that have no up-to-date result"
     )
     assert bool(out) == (signals == "SIGINT")
 
@@ -219,7 +219,7 @@ def test_an_interrupted_run_goes_on_with_the_same_command(evaluated, slop_code, 
     (interrupting / "signals").write_text("SIGTERM")
     command = ["eval", evaluated, "--executor", "interrupting", "--no-live-progress"]
     status, _, err = slop_code(*command)
-    assert (status, err.splitlines()[-1].endswith("count until then; the same command goes on")) == (130, True)
+    assert (status, err.splitlines()[-1].endswith("keep any earlier result; the same command goes on")) == (130, True)
     assert [line.state for line in read_lines(evaluated / LINES_FILE)] == ["evaluated", *["not_evaluated"] * 2]
     (interrupting / "signals").write_text("")
     assert slop_code(*command)[0] == 1

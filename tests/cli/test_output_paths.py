@@ -39,6 +39,26 @@ def test_a_path_below_a_file_is_refused(here, slop_code, words):
     assert "file is not a folder; give another path with -o" in err
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["report", "a", "-o"], "-o"),
+        (["eval", "a", "--overwrite", "--report"], "--report"),
+        (["problems", "check", "p", "--step", "layout", "--sarif"], "--sarif"),
+    ],
+)
+def test_a_path_whose_folder_cannot_be_made_is_refused_at_the_start(world, here, slop_code, monkeypatch, words, option):
+    world.problem(name="p", count=1)
+    world.run("a", snapshots={"p": ["a"]})
+    monkeypatch.setenv("SCBENCH_PROBLEMS_DIR", str(world.problems))
+    status, out, err = slop_code(*words, "/proc/x/report.html")
+    assert (status, out) == (2, "")
+    assert err == (
+        "slop-code: /proc/x/report.html: nothing can be written in /proc: No such file or directory; "
+        f"give another path with {option}\n"
+    )
+
+
 def test_a_mirrored_tree_is_made_and_named(world, slop_code, monkeypatch):
     world.problem(count=1)
     world.run(snapshots={"words": ["a"]})

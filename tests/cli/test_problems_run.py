@@ -32,3 +32,19 @@ def test_wrong_options_are_usage_errors(problem, capsys, arguments, words):
     assert run(["problems", "run", *arguments]) == 2
     said = capsys.readouterr()
     assert (words in said.err, said.out) == (True, "")
+
+
+def test_tests_that_cannot_be_collected_have_a_next_step(problem, capsys, cache, need_bubblewrap):
+    need_bubblewrap()
+    (problem / "solutions/checkpoint_1").mkdir(parents=True)
+    (problem / "solutions/checkpoint_1/main.py").touch()
+    (problem / "tests/test_checkpoint_1.py").write_text("import no_such_module\n")
+    assert run(["problems", "run"]) == 3
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "reason: collection failed: test_checkpoint_1.py:1: ModuleNotFoundError: No module named 'no_such_module'",
+        "    .evaluation_tests/test_checkpoint_1.py:1: in <module>",
+        "        import no_such_module",
+        "    E   ModuleNotFoundError: No module named 'no_such_module'",
+        "INFRASTRUCTURE FAILURE: no verdict",
+        "next: slop-code problems check . --step layout",
+    ]

@@ -29,7 +29,7 @@ def stored(tmp_path, monkeypatch):
             "a stored result or a submission lies there; give another folder",
         ),
         ([], "stored/snapshot: no such folder; give --snapshot"),
-        (["--snapshot", "stored"], "no problem 'words' in problems: there are none; give the path of its folder"),
+        (["--snapshot", "stored"], "no problem 'words' in problems (no such folder): there are none; give the path of"),
         (["--snapshot", "stored", "-p", str(DATA / "words"), "-e", "nowhere.yaml"], "nowhere.yaml"),
         (["--snapshot", "stored", "-p", str(DATA / "words")], "lies inside the submission"),
         (["--snapshot", str(DATA / "words"), "-p", str(DATA / "words")], "words: this is the problem's folder, not a"),

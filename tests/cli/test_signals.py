@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from slop_code.cli.main import run
 from slop_code.cli.signals import cancelled_by_signals, interrupts
 from slop_code.execution.cancellation import wait_for
 from slop_code.runs.jobs.run_control import RunControl
@@ -73,3 +74,12 @@ def test_a_message_about_a_ctrl_c_during_a_write_is_not_lost():
         print("[1/3] PASSED", file=stream, flush=True)
     assert raw.written.splitlines() == [b"[1/3] PASSED", b"stopping"]
     assert control.finishing
+
+
+def test_a_command_waits_for_processes_where_its_caller_ignores_their_ends(capsys):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        run(["--version"])
+        assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGCHLD, before)

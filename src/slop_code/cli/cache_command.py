@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,6 +100,7 @@ def run_warm(arguments: argparse.Namespace) -> int:
 
 
 def run_info(arguments: argparse.Namespace) -> int:
+    from slop_code.evaluation.result_files.last_result import date_text
     from slop_code.execution.cache import Cache
     from slop_code.execution.cache_pruning import KINDS, RESULTS, folder_size
     from slop_code.runs.result_cache import ResultCache
@@ -120,7 +120,7 @@ def run_info(arguments: argparse.Namespace) -> int:
     print(f"results: {result_cache.root}")
     print(f"  {_count(results.entries)}, {format_size(results.bytes)} of at most {format_size(result_cache.limit)}")
     if results.oldest_use is not None and results.newest_use is not None:
-        print(f"  used: first {_moment(results.oldest_use)}, last {_moment(results.newest_use)}")
+        print(f"  used: first {date_text(results.oldest_use)}, last {date_text(results.newest_use)}")
     return Exit.PASSED
 
 
@@ -158,7 +158,3 @@ def _limit(text: str) -> int:
 
 def _count(number: int) -> str:
     return "1 entry" if number == 1 else f"{number} entries"
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")

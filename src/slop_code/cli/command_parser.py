@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import textwrap
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -10,6 +11,7 @@ from slop_code._safe_text import escape_control
 from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import MAX_TEXT_BYTES
+from slop_code.cli.scb_options import QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 MISSING = "the following arguments are required: "
 """Beginning of argparse's message, which it prints before it looks at unknown options."""
+
+NO_VALUE = ": expected one argument"
+"""End of argparse's message about an option, also where a word that begins with - follows."""
 
 VERBOSE_HELP = "log each step of the execution to standard error"
 
@@ -67,9 +72,9 @@ class CommandParser(argparse.ArgumentParser):
         self._words = [word for word in args or () if isinstance(word, str)]
         parsed, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(
-                f"unrecognized arguments: {' '.join(unknown)}{next(self._similar_options(unknown), ('', ''))[1]}"
-            )
+            near = next(self._similar_options(unknown), ("", ""))[1]
+            quiet = "".join(f"; {word} goes before the command" for word in unknown if word in QUIET)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near or quiet}")
         return parsed, unknown
 
     def _similar_options(self, words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -95,10 +100,22 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Words of a command line may be names of files, which come from anywhere."""
         if message.startswith(MISSING):
-            message += "".join(
-                f"; unknown option {option!r}{near}" for option, near in self._similar_options(self._words)
-            )
+            unknown = [f"; unknown option {option!r}{near}" for option, near in self._similar_options(self._words)]
+            message += "".join(unknown) or self._meaning(message.removeprefix(MISSING))
+        if message.endswith(NO_VALUE):
+            message += self._joined_value(message.removeprefix("argument ").removesuffix(NO_VALUE).split("/"))
         super().error(escape_control(message, MAX_TEXT_BYTES))
+
+    def _meaning(self, name: str) -> str:
+        """The end of a message that a single argument is missing: its help."""
+        actions = [action for action in self._actions if argparse._get_action_name(action) == name and action.help]
+        return "".join(f": {self._get_formatter()._expand_help(action)}" for action in actions)
+
+    def _joined_value(self, names: Sequence[str]) -> str:
+        """The end of a message about an option with these names: how to write a value that begins with -."""
+        pairs = itertools.pairwise(self._words)
+        values = [(word, value) for word, value in pairs if word in names and value.startswith("-")]
+        return "".join(f"; for the value {value}, write {word}={value}" for word, value in values[:1])
 
 
 def _in_groups(action: Commands, value: object) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_written, unreadable_status
+from slop_code.cli.messages import closed_pipe_ignored, print_written, unreadable_status
 from slop_code.cli.shared_options import add_policy
 from slop_code.errors import UsageError
 
@@ -59,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         from slop_code.reporting.html.compare_page import write_comparison
 
         write_comparison(comparison, sides, sheets, arguments.output)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         _print(comparison, arguments)
     unreadable = unreadable_status(comparison.unreadable)
     return status_of(comparison) or unreadable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import logging
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
 from slop_code._safe_text import escape_control
+from slop_code._verbose_log import verbose_log
 from slop_code._version import __version__
 from slop_code.cli.command_parser import CommandParser, add_commands
 from slop_code.cli.exit_codes import EVAL_EXIT_HELP, Exit
@@ -22,7 +22,7 @@ from slop_code.errors import InfrastructureError, SlopCodeError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 MAX_ERROR_BYTES = 1 << 20
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -71,7 +71,12 @@ def parser(names: tuple[str, ...] = tuple(COMMANDS)) -> CommandParser:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The first word decides which commands are loaded: all of them, unless it is a command or asks for none."""
+    """The first word decides which commands are loaded: all of them, unless it is a command or asks for none.
+
+    `help COMMAND` is `COMMAND --help`.
+    """
+    if argv and argv[0] == "help":
+        argv = [*argv[1:], "--help"]
     first = argv[0] if argv else ""
     names = (first,) if first in COMMANDS else () if first == "--version" else tuple(COMMANDS)
     return apply_before_command(parser(names).parse_args(argv))
@@ -82,20 +87,6 @@ class VisibleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return escape_control(super().format(record), MAX_TEXT_BYTES)
-
-
-@contextlib.contextmanager
-def _logs_on_stderr() -> Iterator[None]:
-    logger, handler = logging.getLogger("slop_code"), logging.StreamHandler()
-    handler.setFormatter(VisibleFormatter(LOG_FORMAT))
-    level = logger.level
-    logger.setLevel(logging.DEBUG)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
-        logger.setLevel(level)
 
 
 def _interrupt(_number: int, _frame: object) -> None:
@@ -112,10 +103,11 @@ def run(argv: Sequence[str]) -> int:
     """The command's exit status. Every error that a user can cause ends here, as a message."""
     try:
         signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where the caller ignores it, exit statuses are lost
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # ignored under nohup
             signal.signal(signal.SIGHUP, _interrupt)
         arguments = parse(argv)
-        with _logs_on_stderr() if arguments.verbose else contextlib.nullcontext():
+        with verbose_log(arguments.verbose, VisibleFormatter(LOG_FORMAT)):
             status: int = arguments.run(arguments)
         return status
     except SystemExit as end:  # argparse has printed an error or the help

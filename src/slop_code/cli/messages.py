@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from slop_code.reporting.text import file_safe, one_line, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 MAX_TEXT_BYTES = 1 << 16
 SHOWN_MESSAGES = 20
+
+
+def closed_pipe_ignored() -> AbstractContextManager[None]:
+    """A reader that ends early, such as `head`, does not change the exit status."""
+    return contextlib.suppress(BrokenPipeError)
 
 
 def print_written(path: Path, note: str = "") -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_progress, print_step
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress, print_step
 from slop_code.cli.shared_options import add_environment, add_workers
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     targets = find_snapshots(arguments.runs)
     with cancelled_by_signals():
         measured = measure(targets, spec, arguments.num_workers)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             print_json([quality_json(each) for each in measured])
         else:
@@ -84,7 +83,7 @@ def measure_evaluated(plan: Plan, arguments: argparse.Namespace) -> None:
         if each.reason is not None:
             print_step(f"code quality of {each.target.label} was not measured: {each.reason}")
     if not arguments.json:
-        with contextlib.suppress(BrokenPipeError):
+        with closed_pipe_ignored():
             show(measured)
 
 

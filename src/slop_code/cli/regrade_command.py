@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_step
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step
 from slop_code.cli.shared_options import (
     add_environment,
     add_live_progress,
@@ -130,7 +130,7 @@ def _show(records: Mapping[str, RegradeRecord], folders: Mapping[str, str], argu
     from slop_code.reporting.regrade_lines import regrade_lines
     from slop_code.reporting.terminal import ResultConsole, print_lines
 
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             documents = {name: record.model_dump(mode="json") for name, record in records.items()}
             print_json({"runs": [{"run": name, "earlier": folders[name], **documents[name]} for name in documents]})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_progress, print_stored
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress, print_stored
 from slop_code.cli.shared_options import add_environment, add_problems_dir
 from slop_code.errors import UsageError
 
@@ -85,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     evaluation = _evaluate(stored, path.parent, test, arguments)
     again = evaluation.results
     changes = rerun_changes(stored, again, test)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             _print_json(changes, again)
         else:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 PREFIX = "before_command_"
 """Of the destinations here: the defaults of a command would replace values of the same name."""
 
+QUIET = ("-q", "--quiet")
+"""No command has this option itself."""
+
 ALIASES = {"overwrite": False, "problems_dir": None, "snapshot_dir": SNAPSHOT, "quiet": False}
 """Destinations of the commands' own options, each with the value where it is given nowhere.
 
@@ -26,7 +29,7 @@ def add_before_command(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(*names, dest=PREFIX + dest, **options)  # type: ignore[arg-type]
 
     option("--debug", dest="debug", action="store_true", help="the same as -v")
-    option("-q", "--quiet", dest="quiet", action="store_true", help="evaluate without showing the progress")
+    option(*QUIET, dest="quiet", action="store_true", help="evaluate without showing the progress")
     option("--overwrite", dest="overwrite", action="store_true", help="the same as --overwrite after the command")
     option(
         "-p",

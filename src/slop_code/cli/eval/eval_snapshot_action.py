@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import shlex
 import sys
@@ -10,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit, exit_for, final_status
-from slop_code.cli.messages import print_json, print_step, print_stored
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step, print_stored
 from slop_code.cli.shared_options import selection_words
 from slop_code.cli.signals import cancelled_by_signals
 from slop_code.evaluation.command import check_pytest_args
@@ -70,7 +69,7 @@ def evaluate_snapshot(arguments: argparse.Namespace) -> int:
         step = None if arguments.replace else FOREIGN_STEP
         evaluation = evaluate_and_store(runner, further, environment, foreign_step=step)
     kept = arguments.output is None and keep_last_result(evaluation.results, runner, environment)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         _print(evaluation, policy, arguments, kept=kept)
         if arguments.output is None and not arguments.quiet:
             sys.stdout.flush()  # the result comes first, also where both streams are the same file

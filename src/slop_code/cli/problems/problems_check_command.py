@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from slop_code._suggestions import near_or_known
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_step
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step
 from slop_code.cli.shared_options import add_environment, add_problem_paths, add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
@@ -93,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     status = status_of(reports, Severity[arguments.fail_on.upper()])
     if arguments.sarif is not None:
         _write_sarif(reports, status, arguments.sarif)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             from slop_code.reporting.check_json import document
 

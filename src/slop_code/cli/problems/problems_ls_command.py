@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json, print_progress
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress
 from slop_code.cli.shared_options import add_problem_paths, add_problems_dir
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     folders = problem_folders(arguments.problems, arguments.problems_dir)
     problems = overviews(folders, Cache.default(), print_progress)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             print_json([as_json(problem) for problem in problems])
         else:

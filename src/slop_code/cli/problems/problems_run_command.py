@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(results.model_dump_json(indent=2), flush=True)
         return exit_for(results, PassPolicy.ALL_CASES)
-    return _show(results, options, arguments)
+    return _show(results, problem, options, arguments)
 
 
 def _shows_pytest(arguments: argparse.Namespace) -> bool:
@@ -114,9 +114,14 @@ def _run(problem: ProblemConfig, options: RunOptions, arguments: argparse.Namesp
     return run_solution(problem, options, print_progress, live)
 
 
-def _show(results: CorrectnessResults, options: RunOptions, arguments: argparse.Namespace) -> Exit:
+def _show(
+    results: CorrectnessResults, problem: ProblemConfig, options: RunOptions, arguments: argparse.Namespace
+) -> Exit:
     from slop_code.authoring.run_loop import debugger_was_left
+    from slop_code.evaluation.staging import PERMANENT_EXITS
     from slop_code.reporting.result_lines import show_after_pytest, show_result
+    from slop_code.reporting.text import shell_word
+    from slop_code.runs.run_layout import text_of
 
     if _shows_pytest(arguments):
         print(flush=True)
@@ -127,6 +132,9 @@ def _show(results: CorrectnessResults, options: RunOptions, arguments: argparse.
         show_after_pytest(results, PassPolicy.ALL_CASES)
     else:
         show_result(results, PassPolicy.ALL_CASES, "failures in full: -v")
+    if results.infrastructure_failure and not results.tests and results.pytest_exit_code in PERMANENT_EXITS:
+        folder = shell_word(text_of(os.path.relpath(problem.path)))
+        print(f"next: slop-code problems check {folder} --step layout", flush=True)
     return exit_for(results, PassPolicy.ALL_CASES)
 
 
@@ -143,7 +151,7 @@ def _watch(options: RunOptions, arguments: argparse.Namespace) -> None:
             folders = list(dict.fromkeys([problem.path, solution_of(problem, options)]))
             states = file_states(folders)
             results = _run(problem, options, arguments)
-            _show(results, options, arguments)
+            _show(results, problem, options, arguments)
             if last is not None:
                 print_changes(last, results)
             if not results.infrastructure_failure:

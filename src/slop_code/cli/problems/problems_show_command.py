@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_json, print_progress
+from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress
 from slop_code.cli.problems.problems_ls_command import status_of
 from slop_code.cli.shared_options import add_environment, add_problems_dir
 
@@ -42,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     problem = find_problem(arguments.problem, arguments.problems_dir)
     details = overview(problem, environment_for(problem, arguments.environment), Cache.default(), print_progress)
-    with contextlib.suppress(BrokenPipeError):  # a closed pipe does not change the exit status
+    with closed_pipe_ignored():
         if arguments.json:
             print_json(as_json(details))
         else:
