@@ -19,7 +19,7 @@ WITH_BROWSER := $(BIN)/python tests/with_browser.py
 help:
 	@echo "make demo    evaluate an example and show the result"
 	@echo "make test    style, types, layers, tests"
-	@echo "make proof   make demo, make test and the long tests in a fresh Debian system; as root"
+	@echo "make proof   make demo, test, long and vm in a fresh Debian system; as root"
 	@echo "make long    the tests that are too long for make test"
 	@echo "make flaky   run the tests TIMES=5 times on a busy machine and list those that ever failed"
 	@echo "make unit    the quick tests only"
@@ -43,6 +43,8 @@ install: $(VENV)/.installed
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "$$($(PYTHON) --version): slop-code needs Python 3.11 or newer; name one, as in make PYTHON=python3.12 demo" >&2; exit 1; }
+	@mkdir -p $(VENV) && test -w $(VENV) || \
+	  { echo "$(CURDIR): this user may not write here; clone the repository into a folder of your own" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \
 	  $(PYTHON) -m venv $(VENV); } || { echo "$(PYTHON) -m venv does not work; install python3-venv" >&2; exit 1; }

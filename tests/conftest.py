@@ -6,7 +6,9 @@ import contextlib
 import itertools
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 from collections import Counter
@@ -243,13 +245,32 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
     """Skips where a machine cannot do it; where every check counts that is a failure."""
 
     def check() -> None:
-        missing = BubblewrapSandbox(environment_spec(), Cache.default()).unavailable_reason()
-        if missing and os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        if missing:
-            pytest.skip(missing)
+        if missing := BubblewrapSandbox(environment_spec(), Cache.default()).unavailable_reason():
+            without(missing)
 
     return check
+
+
+@pytest.fixture(scope="session")
+def need_unshare() -> Callable[..., list[str]]:
+    """`need_unshare("--mount")`: words before a command that is to run so; skips by the rule of `need_bubblewrap`."""
+
+    def check(*options: str) -> list[str]:
+        words = ["unshare", *options]
+        if shutil.which(words[0]) is None:
+            without("no program unshare here")
+        tried = subprocess.run([*words, "true"], stderr=subprocess.PIPE, text=True)
+        if tried.returncode:
+            without(f"{' '.join(words)}: {tried.stderr.strip()}")
+        return words
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def unshared(need_unshare: Callable[..., list[str]]) -> list[str]:
+    """Words before a command that may mount things: nobody else sees them, and they end with it."""
+    return need_unshare("--mount", *(["--map-root-user"] if os.geteuid() else []))
 
 
 @pytest.fixture(scope="session")
@@ -260,10 +281,8 @@ def need_docker() -> Callable[[], None]:
         missing = os.environ.get("SLOP_CODE_TEST_NO_DOCKER")
         if missing is None and "SLOP_CODE_TEST_IMAGE" not in os.environ:
             missing = "no Docker: run pytest through tests/with_docker.py, as `make test` does"
-        if missing and os.environ.get("CI") == "true":
-            pytest.fail(missing)
         if missing:
-            pytest.skip(missing)
+            without(missing)
 
     return check
 
@@ -274,9 +293,8 @@ def need_runsc(need_docker: Callable[[], None], environment_spec: Callable[..., 
 
     def check() -> None:
         need_docker()
-        missing = DockerSandbox(environment_spec(sandbox="runsc"), Cache.default()).unavailable_reason()
-        if missing:
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(missing)
+        if missing := DockerSandbox(environment_spec(sandbox="runsc"), Cache.default()).unavailable_reason():
+            without(missing)
 
     return check
 
@@ -305,6 +323,10 @@ def need_python() -> Callable[[str], None]:
             without_python(str(missing))
 
     return check
+
+
+def without(reason: str) -> NoReturn:
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
 
 
 def without_python(reason: str) -> NoReturn:

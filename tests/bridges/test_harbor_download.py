@@ -176,6 +176,7 @@ def test_a_workspace_that_takes_too_long_is_the_agents_if_the_engine_answers(tmp
         download(AgentContainer(engine, "agent"), tmp_path / "got")
 
 
+@pytest.mark.long
 def test_a_large_file_that_is_left_out_does_not_cancel_a_score(container, tmp_path):
     in_container(container, "mkdir .scbench; truncate -s 4T .scbench/x; echo hello > main.py")
     with pytest.raises(SubmissionError, match="beyond the limits"):

@@ -237,6 +237,7 @@ def test_a_result_that_cannot_be_written_is_not_lost(cache, need_bubblewrap, ser
     need_bubblewrap()
     with forked_service(service_problems, tmp_path, "-j", "1") as made, made.client() as client:
         program = f"{GOOD}# {time.time_ns()}\n"
+        client.post("/evaluate", json=request_for(f"{program}# before\n", durable=True))  # the next one waits for it
         job = client.post("/evaluate", json=request_for(program, durable=True)).json()["id"]
         blocked = tmp_path / f"{job}.result.json"
         blocked.mkdir()  # a file cannot replace it

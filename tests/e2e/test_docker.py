@@ -143,6 +143,7 @@ def test_containers_are_hardened(hardening, name):
     assert [test.failure_message for test in mine if test.status != "passed"] == []
 
 
+@pytest.mark.long
 def test_exhaustion_fails_its_own_tests_only(make_problem, make_submission, evaluate):
     bombs = """
         import os, signal, sys

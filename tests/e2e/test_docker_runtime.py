@@ -17,6 +17,9 @@ TESTS = """
     def test_the_kernel_is_another_one(run):
         assert run("import os; print(os.uname().version)").stdout.strip() != os.uname().version
 
+    def test_what_set_up_made_is_there(run):
+        assert run("print(open('/var/made').read())").stdout.strip() == "made"
+
     def test_streams_and_status(entrypoint):
         code = "import sys; print(sys.stdin.read()); print('aside', file=sys.stderr); sys.exit(7)"
         done = subprocess.run([*entrypoint, code], input="given" * 50_000, capture_output=True, text=True)
@@ -49,8 +52,8 @@ SUBMISSION = "import sys\nexec(sys.argv[1])\n"
 @pytest.mark.timeout(600)
 def test_a_submission_with_a_kernel_of_its_own_is_judged(evaluate, make_problem, make_submission):
     problem = make_problem({"test_checkpoint_1.py": TESTS})
-    limits = {"limits": {"memory": "300M"}}
-    results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox="runsc", environment=limits)
+    environment = {"limits": {"memory": "300M"}, "setup": {"commands": ["echo made > /var/made"]}}
+    results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox="runsc", environment=environment)
     assert results.infrastructure_failure_reason is None
     assert set(statuses_by_id(results).values()) == {"passed"}, [test.failure_message for test in results.tests]
     assert (results.isolation["runtime"], results.isolation["shared_kernel"]) == ("runsc", False)

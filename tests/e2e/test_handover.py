@@ -57,6 +57,10 @@ def test_the_whole_folder(run):
     assert "helpers.py" not in said[HERE.name]
     assert errors == f"{REFUSED}{HERE}: it is the whole tests folder, which is never handed over\\n"
 
+def test_a_path_that_is_named_often_hides_no_other(run):
+    _, errors = look(run, *[HERE / "helpers.py"] * 30, HERE / "pytest.ini")
+    assert errors.count(REFUSED) == 2
+
 def test_variables_of_calls(run):
     import os
     variables = {**os.environ, "CODE": str(HERE / "helpers.py"), "DATA": str(HERE / "other")}
@@ -108,12 +112,13 @@ def test_everything_but_test_code_is_handed_over(sandbox, make_problem, make_sub
     problem = make_problem({"test_checkpoint_1.py": "import helpers\n" + TESTS}, files=FILES)
     results = evaluate(problem, make_submission({"main.py": SUBMISSION}), sandbox=sandbox)
     assert {test.id: test.failure_message for test in results.tests if test.status != "passed"} == {}
-    assert len(statuses_by_id(results)) == 10
+    assert len(statuses_by_id(results)) == 11
     refused = {test.id: [path.path for path in test.refused_paths] for test in results.tests if test.refused_paths}
     assert refused == {
         "test_a_folder_with_imported_code": ["mixed/checks.py"],
         "test_code": ["helpers.py", "test_checkpoint_1.py", "conftest.py", "copy_of_helpers.txt", "pytest.ini"],
         "test_the_whole_folder": ["."],
+        "test_a_path_that_is_named_often_hides_no_other": ["helpers.py", "pytest.ini"],
         "test_a_variable_alone": ["mixed/checks.py"],
         "test_folders_of_a_variable": ["mixed/checks.py"],
         "test_variables_of_calls": ["helpers.py"],

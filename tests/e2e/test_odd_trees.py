@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.errors import SubmissionError
+from slop_code.evaluation.report import CorrectnessResults
 from slop_code.execution.submission import tree_digest
 from tests.marks import in_long
 
@@ -193,3 +194,39 @@ def test_a_link_to_a_folder_is_accepted(problem, make_submission, evaluate, tmp_
     folder = make_submission({"main.py": MAIN, "odd/folder/file": ""})
     (tmp_path / "link").symlink_to(folder)
     assert evaluate(problem, tmp_path / "link").passed["all-cases"]
+
+
+TESTS_OF_ODD_NAMES = """
+    import importlib.util, os
+
+    import pytest
+
+    HERE = os.path.dirname(__file__)
+    SPEC = importlib.util.spec_from_file_location("code", os.path.join(HERE, os.fsdecode(b"c\\xe9.py")))
+    SPEC.loader.exec_module(importlib.util.module_from_spec(SPEC))
+
+    @pytest.mark.parametrize("name", os.listdir(os.path.join(HERE, "data")))
+    def test_reads(run, name):
+        assert run(os.path.join(HERE, "data", name)).stdout == "read"
+
+    @pytest.mark.parametrize("name", os.listdir(os.path.join(HERE, "data")))
+    def test_fails(name):
+        assert name == "other", name
+"""
+READ = "import sys; open(sys.argv[1]).close(); print('read', end='')"
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+def test_tests_with_names_that_are_not_utf8_are_run(sandbox, evaluate, make_problem, make_submission):
+    """Names of code, of data, of a submission's file, and of tests that take theirs from files."""
+    problem = make_problem({"test_checkpoint_1.py": TESTS_OF_ODD_NAMES})
+    submission = make_submission({"main.py": READ})
+    (problem.path / "tests/data").mkdir()
+    (problem.path / "tests/data/\udce9.txt").write_text("no code")
+    for path in (problem.path / "tests/c\udce9.py", submission / "\udce9.py"):
+        path.write_text("given = 1")
+    for _ in range(3):  # the last one with a judge that was forked, where there are templates
+        results = evaluate(problem, submission, sandbox=sandbox)
+        assert results.infrastructure_failure_reason is None
+        assert [test.status for test in results.tests] == ["passed", "failed"]
+        assert CorrectnessResults.model_validate_json(results.model_dump_json()) == results

@@ -99,7 +99,7 @@ def auto(make_problem):
     def make(tests, *, proven, solution=ECHO):
         files = {"solutions/checkpoint_1/main.py": solution, "checkpoint_1.md": "Prints its arguments.\n"}
         own = f"{dedent(tests)}\n# {uuid.uuid4().hex}\n"
-        problem = make_problem({"test_checkpoint_1.py": own}, config={"parallel": "auto"}, files=files)
+        problem = make_problem({"test_checkpoint_1.py": own}, config={"parallel": "auto", "timeout": 600}, files=files)
         if proven:
             inputs = inputs_of(problem, problem.checkpoint(1))
             digest = proof_digest(inputs.tests_digest, inputs.config_digest, problem.unit)

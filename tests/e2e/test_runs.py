@@ -86,7 +86,7 @@ def test_unreadable_files_of_a_submission_are_a_warning(sums, fresh_cache, start
     result = CorrectnessResults.load(folder / "sums/checkpoint_1/evaluation.json")
     assert result.passed["all-cases"], result.infrastructure_failure_reason
     assert result.warnings == [
-        "2 of the submission's files and folders cannot be read by this user, and it runs without them, "
+        "2 of the submission's files and folders cannot be read by this user, nor by the submission, "
         "the first: a.txt; make them readable"
     ]
 

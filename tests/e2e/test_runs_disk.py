@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
-import subprocess
 
 import pytest
 
@@ -17,17 +15,14 @@ ROOM_KB = 120
 
 
 @pytest.fixture
-def privately(start, tmp_path):
+def privately(start, unshared, tmp_path):
     """Evaluate behind a script that may mount things: nobody but it sees them, and they end with it."""
-    unshare = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
-    if subprocess.run([*unshare, "true"]).returncode:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("no mount namespaces here")
 
     def run(cache, script, *arguments):
         """In the script, "$@" is `slop-code eval` with the arguments."""
         file = tmp_path / "script"
         file.write_text(f"set -e\n{script}")
-        evaluator = start(cache, *arguments, before=(*unshare, "sh", str(file)))
+        evaluator = start(cache, *arguments, before=(*unshared, "sh", str(file)))
         return evaluator.end(), evaluator.said
 
     return run

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
+import sys
 import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from slop_code.evaluation import CorrectnessResults, PytestRunner
+from slop_code.evaluation.grading import NO_MEMORY
 from slop_code.evaluation.report import Attempt, TestAttempt
 from slop_code.evaluation.usage.starvation import waited_for_others
+from slop_code.execution.helper import helper_path
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.runs.executors.worker import run_job
 from slop_code.runs.jobs.job_records import JobRequest
@@ -152,9 +158,79 @@ def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
     load.start()
     results = starved(1.5, 2)
     assert "the machine is busy with other work" in results.infrastructure_failure_reason
-    assert "test_slow, waited " in results.infrastructure_failure_reason
+    assert "test_slow waited " in results.infrastructure_failure_reason
     assert not results.passes("any")
     assert findings(tmp_path) == []
+
+
+TAKES_MEMORY = """
+import sys
+held = bytearray(600 << 20)
+print(len(held))
+"""
+SMALL = 400 << 20
+NEEDS_MEMORY = "def test_memory(run):\n    assert run().returncode == 0\n"
+EVALUATE = """
+import sys
+from slop_code import evaluate
+evaluate(*sys.argv[1:4], sys.argv[4], output=sys.argv[5])
+"""
+
+
+@pytest.fixture
+def small_group(unshared):
+    """A command that runs another one in a control group with little memory, as in a container with a limit.
+
+    It cannot make groups of its own.
+    """
+    folder, limit = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
+    if not folder.exists():
+        folder, limit = Path("/sys/fs/cgroup"), "memory.max"
+    folder = folder / f"test-{os.getpid()}"
+    swap_limits = {"memory.swap.max": 0, "memory.memsw.limit_in_bytes": SMALL}
+    try:
+        folder.mkdir()
+        (folder / limit).write_text(str(SMALL))
+        for name, value in swap_limits.items():
+            if (folder / name).exists():
+                (folder / name).write_text(str(value))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        pytest.skip(f"no control group can be made here: {error.strerror}")
+    script = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+    hide = [shutil.which(unshared[0]), *unshared[1:], "sh", "-c", script, "sh"]
+    yield [str(helper_path()), "join-cgroups", str(folder / "cgroup.procs"), "--", *hide]
+    for _ in range(100):
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+            return
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        pytest.param("700M", (None, "failed", 2), id="the machine has the memory"),
+        pytest.param("9999G", (NO_MEMORY, "failed", 1), id="less than a submission may use", marks=pytest.mark.long),
+    ],
+)
+def test_a_call_that_the_machine_had_no_memory_for_is_not_believed(
+    need, small_group, limit, expected, make_problem, make_submission, tmp_path
+):
+    need("bubblewrap")
+    problem = make_problem({"test_checkpoint_1.py": NEEDS_MEMORY})
+    submission = make_submission({"main.py": TAKES_MEMORY})
+    environment = tmp_path / "environment.yaml"
+    environment.write_text(f"type: local\nname: small\nlimits: {{memory: {limit}}}\n")
+    words = [str(submission), str(problem.path), "1", str(environment), str(tmp_path / "result")]
+    subprocess.run([*small_group, sys.executable, "-c", EVALUATE, *words], check=True)
+    results = CorrectnessResults.load(tmp_path / "result/evaluation.json")
+    (test,) = results.tests
+    reason = results.infrastructure_failure_reason
+    assert (reason and reason.partition(":")[0], test.status, len(test.attempts)) == expected
+    assert {struck.kind for run in (test, *test.attempts) for struck in run.limits} == {"out_of_memory"}
+    assert findings(tmp_path / "result") == []
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ class Row:
     """How many of these are evaluations without a verdict."""
 
     repeated: int = 0
-    """Tests that ran again alone, because they had waited for a processor."""
+    """Tests that ran again alone, because some were starved."""
 
     notes: set[str] = field(default_factory=set)
     """Tests whose messages, not results, differed."""
