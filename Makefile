@@ -43,7 +43,7 @@ install: $(VENV)/.installed
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "$$($(PYTHON) --version): slop-code needs Python 3.11 or newer; name one, as in make PYTHON=python3.12 demo" >&2; exit 1; }
-	@mkdir -p $(VENV) && test -w $(VENV) || \
+	@mkdir -p $(VENV) 2>/dev/null && test -w $(VENV) || \
 	  { echo "$(CURDIR): this user may not write here; clone the repository into a folder of your own" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 	  rm -rf $(VENV); test "$$(id -u)" = 0 && apt-get -qq update && apt-get -qq install -y python3-venv && \

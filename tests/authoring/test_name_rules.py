@@ -19,6 +19,8 @@ import pytest
         ("from shared import check as test_check", True),
         ("test_one = make()", True),
         ("globals()[name] = make()", True),
+        ("vars()[name] = make()", True),
+        ("locals()[name] = make()", True),
     ],
 )
 def test_a_test_file_in_which_nothing_is_a_test_is_reported(found, text, may_have):

@@ -53,7 +53,7 @@ from slop_code.execution.processors import processor_places
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.session import Session
-from slop_code.execution.submission import check_entry_readable, open_submission, read_tree
+from slop_code.execution.submission import open_submission, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -270,7 +270,6 @@ class PytestRunner:
     def check_folders(self) -> None:
         """Raises UsageError if the submission cannot be read, or has the problem, the cache or the output in it."""
         submission = open_submission(self.submission_path)
-        check_entry_readable(submission, self.environment.entry(self.problem.entry_file)[-1])
         if self.problem.path.resolve() == submission:
             step = "give the folder that holds the submission's files"
             raise UsageError(f"{self.submission_path}: this is the problem's folder, not a submission; {step}")

@@ -26,9 +26,9 @@ def low_limit_reason(file_size: int = UNLIMITED) -> str | None:
     for name, option, least, unit in (("RLIMIT_FSIZE", "-f", file_size, 1024), *MIN_HARD_LIMITS):
         hard = resource.getrlimit(getattr(resource, name))[1]
         if hard != UNLIMITED and (least == UNLIMITED or hard < least):
-            wanted = "unlimited" if least == UNLIMITED else f"{least // unit} or more"
+            wanted = "unlimited" if least == UNLIMITED else f"{-(-least // unit)} or more"
             return (
                 f"verdicts would depend on the hard limit {name} of this process, which is {hard}; start slop-code "
-                f"where `ulimit -H {option}` prints {wanted}"
+                f"where `bash -c 'ulimit -H {option}'` prints {wanted}"
             )
     return None

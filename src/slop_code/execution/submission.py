@@ -57,7 +57,7 @@ def open_submission(path: Path) -> Path:
     """The absolute path of the submission's folder; a SubmissionError if it is none, or may not be read."""
     try:
         resolved = path.resolve(strict=True)
-        os.listdir(resolved)
+        is_closed = _is_closed(resolved)
     except (NotADirectoryError, FileNotFoundError) as error:
         fact = "not a folder" if isinstance(error, NotADirectoryError) else "there is no such folder"
         raise SubmissionError(f"{path}: {fact}; give the folder that holds the submission's files") from None
@@ -66,30 +66,25 @@ def open_submission(path: Path) -> Path:
         raise kind(unreadable_text(error, path)) from error
     except RuntimeError as error:  # before 3.13, a loop of links
         raise SubmissionError(f"{path}: cannot be read: {error}; remove the loop of links") from error
+    if is_closed:
+        raise SubmissionError(f"{path}: this user can read none of its files; let this user read them")
     return resolved
 
 
-def check_entry_readable(submission: Path, entry: str) -> None:
-    """Raises SubmissionError if the entry file is one that its owner may read, and this user may not.
+def _is_closed(folder: Path) -> bool:
+    """Whether this user can read no file directly in the folder, though the owners of all can, as after a copy by root.
 
-    A link, or a file that even its owner may not read, is the submission's own doing, and stays a verdict.
+    A single file of this kind may be the submission's own doing, which must not cancel a bad score.
     """
-    path = submission
-    for part in entry.split("/"):
-        path = path / part
-        try:
-            mode = os.lstat(path).st_mode
-        except OSError:
-            return
-        needed = os.R_OK | os.X_OK if stat.S_ISDIR(mode) else os.R_OK
-        if stat.S_ISLNK(mode):
-            return
-        if not os.access(path, needed, effective_ids=True):
-            if (mode >> 6) & needed == needed:
-                raise SubmissionError(
-                    f"{path}: this user cannot read it, and it starts the submission; let this user read it"
-                )
-            return
+    has_files = False
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                has_files = True
+                is_readable = os.access(entry.path, os.R_OK, effective_ids=True)
+                if is_readable or not entry.stat(follow_symlinks=False).st_mode & stat.S_IRUSR:
+                    return False
+    return has_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ class Unsandboxed(HostSandbox):
         layout, request = self.layout(job.scratch), job.request
         workspace = Path(layout.workspace)
         self._copy_workspace(job, workspace)
-        copy_tests(request.tests, workspace)
+        copy_tests_to_workspace(request.tests, workspace)
         (workspace / REPORTS_DIR).mkdir()
         for name in ("tmp", "home"):
             (job.scratch / name).mkdir()
@@ -116,7 +116,7 @@ def _forked_judge(request: JudgeRequest, workspace: Path, environment: Mapping[s
     return {**own, "boxes": None, "filter": None, "file_size": 0}
 
 
-def copy_tests(tests: Path, workspace: Path) -> None:
+def copy_tests_to_workspace(tests: Path, workspace: Path) -> None:
     """Without a sandbox to mount them in, the tests are copied."""
     shutil.copytree(tests, workspace / TESTS_DIR, ignore=shutil.ignore_patterns("__pycache__"))
 

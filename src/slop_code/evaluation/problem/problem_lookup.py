@@ -110,6 +110,8 @@ def without_config(folder: Path) -> str:
         entries = os.listdir(folder)
     except OSError as error:
         return f"{name}: cannot be read: {error.strerror}"
+    if (folder / CONFIG).is_symlink():
+        return f"{name}: its {CONFIG} is a broken link"
     if CONFIG in entries:
         return f"{name}: its {CONFIG} cannot be read; let this user enter the folder"
     near = nearest(CONFIG, entries)

@@ -125,13 +125,15 @@ def cause_of(facts: MachineFacts) -> NamespaceCause | None:
 
 def _limit_cause(facts: MachineFacts) -> NamespaceCause | None:
     """The lowest limit, where it is 0 or the kernel says that one is reached."""
-    kind = min(facts.max_namespaces, key=facts.max_namespaces.__getitem__, default="user")
-    limit, setting = facts.max_namespaces.get(kind), f"user.max_{kind}_namespaces"
+    if not facts.max_namespaces:
+        return None
+    kind = min(facts.max_namespaces, key=facts.max_namespaces.__getitem__)
+    limit, setting = facts.max_namespaces[kind], f"user.max_{kind}_namespaces"
     if limit == 0:
         advice = f"allow {kind} namespaces: `sudo sysctl -w {setting}={RAISED_LIMIT}`"
         return NamespaceCause(f"{setting} is 0", advice)
     if facts.is_exhausted:
-        raised = max(RAISED_LIMIT, 2 * (limit or 0))
+        raised = max(RAISED_LIMIT, 2 * limit)
         return NamespaceCause(
             f"the limit on the number of namespaces is reached; the lowest, {setting}, is {limit}",
             f"end processes that have namespaces of their own (`lsns` lists them), or raise it: "

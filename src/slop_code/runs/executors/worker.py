@@ -107,10 +107,10 @@ def _serial_seconds(results: CorrectnessResults) -> float:
 
 
 def _reason(tests: Sequence[TestResult]) -> str:
-    """The reason to evaluate again, alone, where the machine was too busy for a verdict."""
+    """The reason to evaluate again, alone, where the machine had too little for a verdict."""
     starved = [test for test in tests if is_starved(test)]
     first = f"{starved[0].nodeid} {starvation_text(starved[0])}"
-    return f"the machine was busy: {len(starved)} of {len(tests)} tests were starved, the first: {first}"
+    return f"{len(starved)} of {len(tests)} tests were starved, the first: {first}"
 
 
 def _with_attempts(tests: Sequence[TestResult], earlier: Mapping[str, TestAttempt]) -> list[TestResult]:

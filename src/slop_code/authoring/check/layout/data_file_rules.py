@@ -33,7 +33,7 @@ UNUSED_DATA = Rule.warning(
 )
 UNMATCHED = Rule.warning(
     "visible-unmatched",
-    "A pattern of `visible` matches no file of the tests folder",
+    "A pattern of `visible` matches nothing in the tests folder",
     "Correct the pattern, which is relative to tests/, or remove it.",
     in_code=False,
 )
@@ -84,10 +84,12 @@ def unused_data(files: ProblemFiles) -> Iterator[Finding]:
 
 
 def unmatched_visible(files: ProblemFiles) -> Iterator[Finding]:
+    if files.failure:
+        return
     for index, pattern in enumerate(files.problem.visible):
         if not any((files.folder / TESTS).glob(pattern)):
             line = line_of_key(files.config, "visible", index)
-            message = f"visible: {single_line(pattern)} matches no file of {TESTS}/"
+            message = f"visible: {single_line(pattern)} matches nothing in {TESTS}/"
             yield Finding(UNMATCHED, Location(CONFIG, line), message)
 
 

@@ -48,6 +48,10 @@ def has_tests(tree: ast.Module) -> bool:
     )
 
 
+DYNAMIC_NAMES = ("*", "exec", "globals", "locals", "setattr", "vars")
+"""Ways to make functions whose names no reader of the file knows."""
+
+
 def may_have_tests(tree: ast.Module) -> bool:
     """False only where pytest surely collects nothing: a test may be imported, assigned or inherited."""
     for node in nodes(tree):
@@ -61,7 +65,7 @@ def may_have_tests(tree: ast.Module) -> bool:
             names = [node.id]
         else:
             continue
-        if any(name in ("*", "exec", "globals", "setattr") or name.lower().startswith("test") for name in names):
+        if any(name in DYNAMIC_NAMES or name.lower().startswith("test") for name in names):
             return True
     return False
 
