@@ -31,22 +31,13 @@ if TYPE_CHECKING:
     from slop_code.evaluation.policy import Policy, parse_policy
     from slop_code.execution import EnvironmentSpec
     from slop_code.execution.cancellation import EvaluationCancelledError
-    from slop_code.runs import (
-        CheckpointFacts,
-        CheckpointLine,
-        Retries,
-        RunControl,
-        RunResults,
-        RunSummary,
-        Shard,
-        StoredCheckpoint,
-        Submission,
-        SubmissionOutcome,
-        evaluate_run,
-        evaluate_run_async,
-        read_lines,
-        read_runs,
-    )
+    from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, read_lines
+    from slop_code.runs.jobs.job_records import Submission, SubmissionOutcome
+    from slop_code.runs.jobs.plan import Shard
+    from slop_code.runs.jobs.run_control import Retries, RunControl
+    from slop_code.runs.read_results import RunResults, StoredCheckpoint, read_runs
+    from slop_code.runs.runs_api import evaluate_run, evaluate_run_async
+    from slop_code.runs.summary import RunSummary
 
 __all__ = [
     "CheckpointConfig",
@@ -94,8 +85,8 @@ __getattr__ = lazy_names(
     __name__,
     {
         "CheckpointConfig": "slop_code.evaluation",
-        "CheckpointFacts": "slop_code.runs",
-        "CheckpointLine": "slop_code.runs",
+        "CheckpointFacts": "slop_code.runs.checkpoint_lines",
+        "CheckpointLine": "slop_code.runs.checkpoint_lines",
         "ConfigError": "slop_code.errors",
         "CorrectnessResults": "slop_code.evaluation",
         "EnvironmentSpec": "slop_code.execution",
@@ -109,28 +100,28 @@ __getattr__ = lazy_names(
         "Policy": "slop_code.evaluation.policy",
         "ProblemConfig": "slop_code.evaluation",
         "ResultError": "slop_code.errors",
-        "Retries": "slop_code.runs",
-        "RunControl": "slop_code.runs",
-        "RunResults": "slop_code.runs",
-        "RunSummary": "slop_code.runs",
-        "Shard": "slop_code.runs",
+        "Retries": "slop_code.runs.jobs.run_control",
+        "RunControl": "slop_code.runs.jobs.run_control",
+        "RunResults": "slop_code.runs.read_results",
+        "RunSummary": "slop_code.runs.summary",
+        "Shard": "slop_code.runs.jobs.plan",
         "SlopCodeError": "slop_code.errors",
-        "StoredCheckpoint": "slop_code.runs",
-        "Submission": "slop_code.runs",
+        "StoredCheckpoint": "slop_code.runs.read_results",
+        "Submission": "slop_code.runs.jobs.job_records",
         "SubmissionError": "slop_code.errors",
-        "SubmissionOutcome": "slop_code.runs",
+        "SubmissionOutcome": "slop_code.runs.jobs.job_records",
         "TestResult": "slop_code.evaluation",
         "UsageError": "slop_code.errors",
         "evaluate": "slop_code.api",
         "evaluate_async": "slop_code.api",
-        "evaluate_run": "slop_code.runs",
-        "evaluate_run_async": "slop_code.runs",
+        "evaluate_run": "slop_code.runs.runs_api",
+        "evaluate_run_async": "slop_code.runs.runs_api",
         "load_environment": "slop_code.api",
         "load_problem": "slop_code.api",
         "load_results": "slop_code.api",
         "parse_policy": "slop_code.evaluation.policy",
-        "read_lines": "slop_code.runs",
-        "read_runs": "slop_code.runs",
+        "read_lines": "slop_code.runs.checkpoint_lines",
+        "read_runs": "slop_code.runs.read_results",
     },
 )
 

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package; `modules` has the module of each name. These modules are names of it as well."""
-    inner = {module.removeprefix(f"{package}."): module for module in modules.values()}
+    """The `__getattr__` of a package; `modules` has the module of each name. Those of the package are names as well."""
+    prefix = f"{package}."
+    inner = {module.removeprefix(prefix).partition(".")[0] for module in modules.values() if module.startswith(prefix)}
 
     def get(name: str) -> object:
         if name in modules:
@@ -20,7 +21,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
             setattr(sys.modules[package], name, value)
             return value
         if name in inner:
-            return importlib.import_module(inner[name])
+            return importlib.import_module(prefix + name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return get

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from slop_code import Evaluator, EvaluatorOutcome, evaluate
+from slop_code import (
+    CheckpointFacts,
+    Evaluator,
+    EvaluatorOutcome,
+    Retries,
+    Shard,
+    StoredCheckpoint,
+    Submission,
+    SubmissionOutcome,
+    evaluate,
+    evaluate_run,
+)
 from slop_code.cli.command_parser import VERBOSE_HELP
 from slop_code.cli.main import parser
 from slop_code.comparison import leaderboard as board
@@ -36,18 +47,8 @@ from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
 from slop_code.reporting.exporters import BUILT_IN, SCB
 from slop_code.reporting.exporters.export_rows import COLUMNS
 from slop_code.reporting.leaderboard.board_columns import columns_of
-from slop_code.runs import (
-    CheckpointFacts,
-    Retries,
-    Shard,
-    StoredCheckpoint,
-    Submission,
-    SubmissionOutcome,
-    evaluate_run,
-    samples,
-    summary,
-)
 from slop_code.runs import checkpoint_lines as lines
+from slop_code.runs import samples, summary
 from slop_code.runs.follow.completeness import RUN_DONE_FILES, SNAPSHOT_DONE_FILES
 from slop_code.runs.follow.stop_file import StopFile
 from slop_code.runs.jobs import job_records as records

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import slop_code
+from slop_code import Retries, Submission, evaluate_run
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation import CorrectnessResults
 from slop_code.execution.cache import Cache
 from slop_code.execution.submission import tree_digest
-from slop_code.runs import Retries, Submission, evaluate_run
 from slop_code.runs.executors import executor_class
 from slop_code.runs.executors.ray.ray_executor import RayExecutor
 from slop_code.runs.jobs.job_records import JobRequest

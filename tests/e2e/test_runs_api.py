@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from slop_code import RunControl, Submission, SubmissionOutcome, evaluate_run, evaluate_run_async
 from slop_code.errors import UsageError
 from slop_code.evaluation import CorrectnessResults, ProblemConfig
-from slop_code.runs import RunControl, Submission, SubmissionOutcome, evaluate_run, evaluate_run_async
 
 PATIENCE_S = 600
 

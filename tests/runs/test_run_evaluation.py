@@ -8,9 +8,10 @@ from concurrent.futures import Future
 
 import pytest
 
+from slop_code import evaluate_run
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
-from slop_code.runs import discover, evaluate_run
+from slop_code.runs import discover
 from slop_code.runs.checkpoint_lines import CheckpointFacts, read_lines
 from slop_code.runs.jobs.job_records import JobResult, RunIssue
 from slop_code.runs.jobs.plan import Shard

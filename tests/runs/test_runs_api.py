@@ -11,11 +11,12 @@ from queue import SimpleQueue
 
 import pytest
 
+from slop_code import Retries, RunControl, Shard, Submission, evaluate_run, evaluate_run_async
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.execution.cache import Cache
 from slop_code.execution.cancellation import EvaluationCancelledError, wait_for
 from slop_code.execution.environment import load_environment
-from slop_code.runs import Retries, RunControl, Shard, Submission, evaluate_run, evaluate_run_async, executors
+from slop_code.runs import executors
 from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.discover import UNNAMED_RUN, DiscoveredRun
 from slop_code.runs.jobs.job_records import JobResult
