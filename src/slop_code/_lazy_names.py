@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
-    """The `__getattr__` of a package; `modules` has the module of each name. Those of the package are names as well."""
+def lazy_names(package: str, names: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
+    """The `__getattr__` of a package; `names` has those of each module. Modules of the package are names as well."""
     prefix = f"{package}."
-    inner = {module.removeprefix(prefix).partition(".")[0] for module in modules.values() if module.startswith(prefix)}
+    modules = {name: module for module, own in names.items() for name in own}
+    inner = {module.removeprefix(prefix).partition(".")[0] for module in names if module.startswith(prefix)}
 
     def get(name: str) -> object:
         if name in modules:

@@ -28,15 +28,11 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "CheckpointConfig": "slop_code.evaluation.config",
-        "ConfigError": "slop_code.errors",
-        "CorrectnessResults": "slop_code.evaluation.report",
-        "GroupType": "slop_code.evaluation.groups",
-        "MarkerConfig": "slop_code.evaluation.config",
-        "PassPolicy": "slop_code.evaluation.policy",
-        "ProblemConfig": "slop_code.evaluation.config",
-        "PytestRunner": "slop_code.evaluation.pytest_runner",
-        "TestResult": "slop_code.evaluation.report",
-        "run_checkpoint_pytest": "slop_code.evaluation.pytest_runner",
+        "slop_code.errors": ("ConfigError",),
+        "slop_code.evaluation.config": ("CheckpointConfig", "MarkerConfig", "ProblemConfig"),
+        "slop_code.evaluation.groups": ("GroupType",),
+        "slop_code.evaluation.policy": ("PassPolicy",),
+        "slop_code.evaluation.pytest_runner": ("PytestRunner", "run_checkpoint_pytest"),
+        "slop_code.evaluation.report": ("CorrectnessResults", "TestResult"),
     },
 )

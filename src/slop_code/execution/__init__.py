@@ -13,7 +13,7 @@ __all__ = ["EnvironmentSpec", "Session"]
 __getattr__ = lazy_names(
     __name__,
     {
-        "EnvironmentSpec": "slop_code.execution.environment",
-        "Session": "slop_code.execution.session",
+        "slop_code.execution.environment": ("EnvironmentSpec",),
+        "slop_code.execution.session": ("Session",),
     },
 )
