@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_written, print_written_json, unreadable_status
+from slop_code.cli.messages import end_written
 from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import UsageError
 from slop_code.reporting.exporters import BUILT_IN, SCB, Skips, exporter
@@ -71,12 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         write = exporter(arguments.format)
         runs = read_runs(arguments.runs)
         _export_stream(write, runs, arguments)
-    unreadable = [message for results in runs for message in results.unreadable]
-    if arguments.json:
-        print_written_json(arguments.output, unreadable, format=arguments.format)
-    elif arguments.output is not None:
-        print_written(arguments.output)
-    return unreadable_status(unreadable)
+    return end_written(arguments.output, runs, as_json=arguments.json, format=arguments.format)
 
 
 def _export_folder(runs: Sequence[RunResults], output: Path | None, skips: Skips) -> None:

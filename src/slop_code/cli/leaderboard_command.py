@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code._suggestions import near_or_known
-from slop_code.cli.messages import print_written, print_written_json, unreadable_status
+from slop_code.cli.messages import end_written
 from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import UsageError
 
@@ -64,11 +64,6 @@ def run(arguments: argparse.Namespace) -> int:
         board = _sorted(board, arguments.sort)
     if output is not None:
         write_atomic(output, RENDERERS[chosen](board))
-        unreadable = [message for results in runs for message in results.unreadable]
-        if arguments.json:
-            print_written_json(output, unreadable, format=chosen)
-        else:
-            print_written(output)
     elif chosen != "table":
         sys.stdout.write(RENDERERS[chosen](board))
         sys.stdout.flush()
@@ -77,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         from slop_code.reporting.terminal import ResultConsole
 
         show_leaderboard(board, ResultConsole())
-    return unreadable_status([message for results in runs for message in results.unreadable])
+    return end_written(output, runs, as_json=arguments.json, format=chosen)
 
 
 def _sorted(board: Leaderboard, name: str) -> Leaderboard:

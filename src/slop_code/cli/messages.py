@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from slop_code.evaluation.result_files.stored_evaluation import StoredEvaluation
     from slop_code.execution.progress_events import ProgressEvent
+    from slop_code.runs.read_results import RunResults
 
 MAX_TEXT_BYTES = 1 << 16
 SHOWN_MESSAGES = 20
@@ -51,9 +52,16 @@ def print_step(text: str) -> None:
     print(f"· {escape_control(text, MAX_TEXT_BYTES)}", file=sys.stderr, flush=True)
 
 
-def print_written_json(path: Path, unreadable: Sequence[str], **facts: object) -> None:
-    """The document of a command that writes a file; `unreadable`: results that could not be read."""
-    print_json({"written": file_safe(str(path)), **facts, "unreadable": [*map(file_safe, unreadable)]})
+def end_written(
+    path: Path | None, runs: Sequence[RunResults], /, *, as_json: bool, note: str = "", **facts: object
+) -> Exit:
+    """The end of a command that wrote runs to a file, or to standard output where there is no path."""
+    unreadable = [message for results in runs for message in results.unreadable]
+    if path is not None and as_json:
+        print_json({"written": file_safe(str(path)), **facts, "unreadable": [*map(file_safe, unreadable)]})
+    elif path is not None:
+        print_written(path, note)
+    return unreadable_status(unreadable)
 
 
 def unreadable_status(messages: Sequence[str]) -> Exit:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slop_code.cli.messages import print_step, print_written, print_written_json, unreadable_status
+from slop_code.cli.messages import end_written, print_step
 from slop_code.cli.shared_options import add_json, add_policy
 
 if TYPE_CHECKING:
@@ -52,14 +52,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     runs = read_runs(arguments.runs)
     size = write_report(runs, arguments.pass_policy, arguments.output)
-    unreadable = [message for results in runs for message in results.unreadable]
-    if arguments.json:
-        print_written_json(arguments.output, unreadable, bytes=size, runs=[file_safe(results.name) for results in runs])
-    else:
-        print_written(arguments.output, f" ({size / 1_000_000:.1f} MB)")
+    names = [file_safe(results.name) for results in runs]
+    note = f" ({size / 1_000_000:.1f} MB)"
+    status = end_written(arguments.output, runs, as_json=arguments.json, note=note, bytes=size, runs=names)
     if arguments.open:
         _open(arguments.output.resolve().as_uri())
-    return unreadable_status(unreadable)
+    return status
 
 
 def _open(address: str) -> None:
