@@ -58,6 +58,16 @@ class Mistake:
 
     found: Any
     expected: str
+    choices: Sequence[str] = ()
+    """Values that may be meant, if there are only a few."""
+
+
+class ChoiceError(ValueError):
+    """A value that is none of a few known ones; in a validator, instead of a ValueError."""
+
+    def __init__(self, choices: Sequence[str], expected: str | None = None) -> None:
+        super().__init__(expected or f"one of {', '.join(choices)}")
+        self.choices = choices
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +161,7 @@ def _record(mistake: Mistake, path: Path, root: yaml.Node | None, misspelt: str 
     *parents, last = mistake.location or ("",)
     location = (*parents, misspelt) if misspelt is not None else mistake.location
     key, found = _dotted(mistake.location), shown_value(mistake.found)
-    near = did_you_mean(mistake.found, _choices(mistake.expected)) if isinstance(mistake.found, str) else ""
+    near = did_you_mean(mistake.found, mistake.choices) if isinstance(mistake.found, str) else ""
     fact = "missing" if mistake.found is ABSENT else f"found {found}"
     message = f"{named_key(key)}: {fact}, expected {mistake.expected}{near}"
     return ConfigMistake(
@@ -163,13 +173,6 @@ def _record(mistake: Mistake, path: Path, root: yaml.Node | None, misspelt: str 
         expected=mistake.expected,
         misspelt=misspelt,
     )
-
-
-def _choices(expected: str) -> list[str]:
-    """The values that a text lists, after `one of` or in quotes."""
-    if expected.startswith("one of "):
-        return expected.removeprefix("one of ").split(", ")
-    return re.findall("'(.+?)'", expected) if "without" not in expected else []
 
 
 def _dotted(location: Iterable[Hashable]) -> str:
@@ -216,7 +219,14 @@ def _mistakes(model: type[Model], data: dict[str, Any], error: ValidationError) 
             location = location[:-1]
         known = _EXPECTED.get(detail["type"])
         expected = known.format_map(context) if known else detail["msg"]
-        yield Mistake(location, detail["input"], expected)
+        yield Mistake(location, detail["input"], expected, _choices(context))
+
+
+def _choices(context: Mapping[str, Any]) -> Sequence[str]:
+    """pydantic has the values of a Literal as a text only: `'docker' or 'local'`."""
+    if isinstance(error := context.get("error"), ChoiceError):
+        return error.choices
+    return re.findall("'(.+?)'", str(context.get("expected", "")))
 
 
 def _filled(data: dict[str, Any], gaps: Iterable[Sequence[Hashable]]) -> dict[str, Any]:
@@ -255,7 +265,7 @@ def ignoring_case(choices: type[StrEnum]) -> BeforeValidator:
     def choose(value: Any) -> Any:
         if isinstance(value, str) and value.lower() in by_name:
             return by_name[value.lower()]
-        raise ValueError(f"one of {', '.join(choices)}")
+        raise ChoiceError(list(choices))
 
     return BeforeValidator(choose)
 

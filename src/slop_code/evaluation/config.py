@@ -14,6 +14,7 @@ from slop_code._arguments import check_path, check_type, wrong_argument
 from slop_code._io import digest_of
 from slop_code._suggestions import near_or_known
 from slop_code._yaml import (
+    ChoiceError,
     Environment,
     FileModel,
     Mistake,
@@ -62,7 +63,7 @@ MAX_FIXED_PAIRS = 64
 def _check_pairs(value: Any) -> Any:
     if value == AUTO or (type(value) is int and 1 <= value <= MAX_FIXED_PAIRS):
         return value
-    raise ValueError(f"{AUTO!r} or a whole number from 1 to {MAX_FIXED_PAIRS}")
+    raise ChoiceError([AUTO], f"{AUTO!r} or a whole number from 1 to {MAX_FIXED_PAIRS}")
 
 
 TestsGlob = Annotated[str, relative_path("a glob inside tests/")]

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 from slop_code._arguments import check_path
 from slop_code._io import digest_of
 from slop_code._suggestions import did_you_mean
-from slop_code._yaml import Environment, FileModel, Text, load_yaml_model
+from slop_code._yaml import ChoiceError, Environment, FileModel, Text, load_yaml_model
 from slop_code.errors import UsageError
 from slop_code.execution.docker.extra_mounts import extra_mounts, is_free
 from slop_code.execution.entry_points import plugin_names
@@ -30,6 +30,9 @@ JUDGE_FILE_SIZE = 1 << 30
 
 SETUP_FILE_SIZE = 2 << 30
 """Of any file that set-up writes: packages have libraries of more than 1 GiB."""
+
+MAX_WORKSPACE = 2 << 30
+"""Bytes of a submission's workspace, as set-up left it, where it is copied into memory for the tests."""
 
 HANDED_SIZE = 1 << 30
 """Bytes of all files that tests hand over; they do not count against the subject's disk limit."""
@@ -68,7 +71,7 @@ def _workdir(value: str) -> str:
 def _isolation(value: str) -> str:
     names = ["strict", "none"]
     if value not in names and value not in (names := [*names, *plugin_names(SANDBOXES)]):
-        raise ValueError(f"one of {', '.join(names)}")
+        raise ChoiceError(names)
     return value
 
 
