@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import types
 
 import pytest
 
-from slop_code.cli.doctor.doctor_checks import BUBBLEWRAP, DOCKER, Check, advise
-from slop_code.cli.doctor.doctor_command import _checks_by_advice
+from slop_code.cli.doctor.doctor_checks import BUBBLEWRAP, DOCKER, Check, advise, checks_by_advice
 from slop_code.execution.bubblewrap.bwrap_binary import forget_probes
 
 SHOWN = ("ok ", "no ", "environments ")
@@ -59,7 +59,7 @@ def test_advice_is_about_what_is_needed_and_missing():
 
 def test_each_advice_is_given_once():
     results = [Check("bubblewrap", False, "no", "allow it"), Check("bubblewrap", False, "no", "allow it")]
-    assert _checks_by_advice([*results, Check("both boxes", False, "no", "allow it"), Check("uv", True, "here")]) == {
+    assert checks_by_advice([*results, Check("both boxes", False, "no", "allow it"), Check("uv", True, "here")]) == {
         "allow it": ["bubblewrap", "both boxes"]
     }
 
@@ -81,6 +81,29 @@ def test_the_environment_decides_what_is_needed(slop_code, refusing_bwrap, tmp_p
     _, out, _ = slop_code("doctor", "-e", file)
     assert f"no bubblewrap: {refusing_bwrap}: {REFUSED}" in out
     assert [line.partition(":")[0] for line in out.splitlines() if not line.startswith(SHOWN)] == advised
+
+
+@pytest.mark.e2e
+def test_each_environment_is_checked(slop_code, need_bubblewrap, few_pythons, tmp_path, monkeypatch):
+    """Both have the same sandbox; one needs a Python that this machine does not have, one larger files."""
+    need_bubblewrap()
+    getrlimit = resource.getrlimit
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda n: (1 << 30, 1 << 30) if n == resource.RLIMIT_FSIZE else getrlimit(n)
+    )
+    texts = {"sound": "", "python": 'python: "==3.99.*"', "disk": "limits: {disk: 2G}", "open": "isolation: none"}
+    words = []
+    for name, text in texts.items():
+        (tmp_path / name).mkdir()
+        words += ["-e", environment(tmp_path / name, f"name: {name}\ntype: local\n{text}\n")]
+    status, out, _ = slop_code("doctor", "--json", *words)
+    found = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert status == 3
+    assert found["environment sound"]["found"].startswith("can be used, with Python 3.")
+    assert "3.99" in found["environment python"]["advice"]
+    assert "prints 2097152 or more" in found["environment disk"]["advice"]
+    assert "prints unlimited" in found["environment open"]["advice"]
+    assert slop_code("doctor", "--json", *words[:2])[0] == 0
 
 
 @pytest.mark.e2e

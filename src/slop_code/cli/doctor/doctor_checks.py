@@ -12,7 +12,7 @@ from slop_code._version import __version__
 from slop_code.errors import SlopCodeError
 from slop_code.evaluation.provenance import platform_name
 from slop_code.execution.bubblewrap.box_user import box_user, ids_in_force
-from slop_code.execution.bubblewrap.boxes_probe import boxes_probe, setup_probe
+from slop_code.execution.bubblewrap.boxes_probe import boxes_probe, setup_box_probe
 from slop_code.execution.bubblewrap.bwrap_binary import (
     bwrap_candidates,
     forget_probes,
@@ -86,7 +86,7 @@ def checks(engine: Engine) -> Iterator[Check]:
         result = boxes.error or "judge and subject can be kept apart"
         yield Check("both boxes", boxes.usable, result, _isolation_advice(boxes.error), BUBBLEWRAP)
     if (reason := low_limit_reason(JUDGE_FILE_SIZE)) is not None:
-        yield Check("hard limits", False, reason, needed_for=(*BUBBLEWRAP, "none"))
+        yield Check("hard limits", False, reason, needed_for=BUBBLEWRAP)
     yield Check(
         "limits",
         True,
@@ -102,13 +102,23 @@ def checks(engine: Engine) -> Iterator[Check]:
         yield _user_of_boxes()
 
 
-def check_of_another_package(name: str, spec: EnvironmentSpec) -> Check:
-    """A sandbox of another package says itself whether it can be used here."""
+def check_of_environment(spec: EnvironmentSpec) -> Check:
+    """Its sandbox says whether it can be used here, with its limits, its engine and the Python of its submissions."""
+    name = f"environment {spec.name}"
     try:
-        sandbox_for(spec, Cache.default())
+        version = sandbox_for(spec, Cache.default()).subject_version()
     except SlopCodeError as error:
-        return Check(name, False, "cannot be used", str(error), (name,))
-    return Check(name, True, "can be used", needed_for=(name,))
+        return Check(name, False, "cannot be used", str(error))
+    return Check(name, True, f"can be used{f', with Python {version}' if version else ''}")
+
+
+def checks_by_advice(results: Iterable[Check]) -> dict[str, list[str]]:
+    """Each advice once, with the names of the checks that it is for."""
+    causes: dict[str, list[str]] = {}
+    for check in results:
+        if check.advice and check.name not in causes.setdefault(check.advice, []):
+            causes[check.advice].append(check.name)
+    return causes
 
 
 def advise(results: Iterable[Check], sandboxes: Collection[str]) -> Iterator[Check]:
@@ -171,7 +181,7 @@ def _user_of_boxes() -> Check:
 
 def _setup_check() -> Check:
     """The cache folder may be on a file system that cannot keep the changes of a set-up."""
-    error = setup_probe(load_environment("local"), Cache.default()).error
+    error = setup_box_probe(load_environment("local"), Cache.default()).error
     if error is None:
         return Check("set-up", True, "its changes can be kept in the cache", needed_for=BUBBLEWRAP)
     advice = OVERLAY_ADVICE if OVERLAY_ADVICE in error else _isolation_advice(error)

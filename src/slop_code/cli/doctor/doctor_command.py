@@ -69,40 +69,39 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run_checks(arguments: argparse.Namespace) -> int:
     """Advice is about what the chosen environments need, and is missing."""
-    from slop_code.cli.doctor.doctor_checks import SANDBOXES, advise, check_of_another_package, checks
+    from slop_code.cli.doctor.doctor_checks import (
+        SANDBOXES,
+        advise,
+        check_of_environment,
+        checks,
+        checks_by_advice,
+    )
     from slop_code.execution.docker.engine import Engine
     from slop_code.execution.environment import load_environment
     from slop_code.execution.sandbox import sandbox_name
 
     specs = [load_environment(name) for name in arguments.environment or ["local"]]
-    chosen = {sandbox_name(spec): spec for spec in specs}
+    chosen = {sandbox_name(spec) for spec in specs}
     engines = dict.fromkeys(spec.docker.binary for spec in specs if spec.docker and sandbox_name(spec) == "docker")
     if len(engines) > 1:
         raise UsageError(f"-e: these environments use {' and '.join(engines)}; check one engine at a time")
-    others = [check_of_another_package(name, spec) for name, spec in chosen.items() if name not in SANDBOXES]
-    results = [*advise(checks(Engine(next(iter(engines), arguments.docker))), chosen), *others]
+    results = [*advise(checks(Engine(next(iter(engines), arguments.docker))), chosen)]
     usable = {
         sandbox: all(check.ok for check in results if sandbox in check.needed_for) for sandbox in {*SANDBOXES, *chosen}
     }
+    environments = [check_of_environment(spec) for spec in specs if usable[sandbox_name(spec)]]
+    results += environments
     if arguments.json:
         print_json({"strict_isolation": usable["bubblewrap"], "checks": [check.to_json() for check in results]})
     else:
         _show(results)
-        for text, names in _checks_by_advice(results).items():
+        for text, names in checks_by_advice(results).items():
             print(f"{', '.join(names)}: {text}")
         for sandbox, kind in TYPES.items():
             state = "submissions run in isolation" if usable[sandbox] else "cannot be used here"
             print(f"environments of type {kind}: {state}")
-    return Exit.PASSED if all(usable[sandbox] for sandbox in chosen) else Exit.INFRASTRUCTURE
-
-
-def _checks_by_advice(results: Sequence[Check]) -> dict[str, list[str]]:
-    """Each advice once, with the names of the checks that it is for."""
-    causes: dict[str, list[str]] = {}
-    for check in results:
-        if check.advice and check.name not in causes.setdefault(check.advice, []):
-            causes[check.advice].append(check.name)
-    return causes
+    is_usable = len(environments) == len(specs) and all(check.ok for check in environments)
+    return Exit.PASSED if is_usable else Exit.INFRASTRUCTURE
 
 
 def _print_profile() -> int:

@@ -43,7 +43,7 @@ def boxes_probe(spec: EnvironmentSpec) -> Probe:
     return Probe.of(done.exit_code, done.output)
 
 
-def setup_probe(spec: EnvironmentSpec, cache: Cache) -> Probe:
+def setup_box_probe(spec: EnvironmentSpec, cache: Cache) -> Probe:
     """Opens a box for set-up, whose overlay keeps its changes in the cache folder."""
     try:
         with cache.session_folder() as folder:
