@@ -12,13 +12,14 @@ from slop_code.cli.exit_codes import Exit, exit_for, final_status
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step, print_stored
 from slop_code.cli.shared_options import selection_words
 from slop_code.cli.signals import cancelled_by_signals
+from slop_code.errors import InfrastructureError
 from slop_code.evaluation.command import check_pytest_args
 from slop_code.evaluation.context import EvaluationContext
 from slop_code.evaluation.problem.problem_lookup import environment_word, find_problem
 from slop_code.evaluation.pytest_runner import PytestRunner
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.last_result import keep_last_result
-from slop_code.evaluation.result_files.stored_evaluation import evaluate_and_store
+from slop_code.evaluation.result_files.stored_evaluation import NotStoredError, evaluate_and_store
 from slop_code.execution.environment import load_environment
 from slop_code.execution.progress_events import ProgressKind
 from slop_code.reporting.progress.evaluation_progress import evaluation_status
@@ -65,9 +66,15 @@ def evaluate_snapshot(arguments: argparse.Namespace) -> int:
     if context.missing_entry_file(arguments.snapshot) is not None:
         _warn_of_other_kind(arguments.snapshot)
     policy: Policy = arguments.pass_policy
-    with cancelled_by_signals(), status:
-        step = None if arguments.replace else FOREIGN_STEP
-        evaluation = evaluate_and_store(runner, further, environment, foreign_step=step)
+    try:
+        with cancelled_by_signals(), status:
+            step = None if arguments.replace else FOREIGN_STEP
+            evaluation = evaluate_and_store(runner, further, environment, foreign_step=step)
+    except NotStoredError as error:
+        if error.results is None or not keep_last_result(error.results, runner, environment):
+            raise
+        step = "it is kept as the last result, which `slop-code show` prints"
+        raise InfrastructureError(f"{error}; {step}") from error
     kept = arguments.output is None and keep_last_result(evaluation.results, runner, environment)
     with closed_pipe_ignored():
         _print(evaluation, policy, arguments, kept=kept)

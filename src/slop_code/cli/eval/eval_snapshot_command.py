@@ -49,7 +49,7 @@ def add_to(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="ARG",
-        help="another argument for pytest; repeatable; write --pytest-arg=-l",
+        help="another argument for pytest, such as --pytest-arg=-l; repeatable",
     )
     add_problems_dir(parser)
     option("--json", action="store_true", help="print evaluation.json instead of a table")

@@ -12,7 +12,6 @@ from slop_code.evaluation.pytest_arguments import parse_pytest_args, refuse_empt
 from slop_code.evaluation.report import RESULT_FILE, CorrectnessResults
 from slop_code.evaluation.result_files.attempts import keep_attempt
 from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
-from slop_code.evaluation.result_files.last_result import keep_last_result
 from slop_code.evaluation.result_files.origin import keep_origin, made_result_folder
 from slop_code.evaluation.result_files.replace_result import (
     OTHER_FOLDER,
@@ -36,6 +35,15 @@ class StoredEvaluation:
     results: CorrectnessResults
     attempt: Path | None = None
     """Folder of what this evaluation left, where the output keeps an earlier verdict on the same submission."""
+
+
+class NotStoredError(InfrastructureError):
+    """The output folder cannot be written."""
+
+    def __init__(self, message: str, results: CorrectnessResults | None) -> None:
+        super().__init__(message)
+        self.results = results
+        """None: it could not be written before the tests ran."""
 
 
 def evaluate_and_store(
@@ -77,9 +85,7 @@ def evaluate_and_store(
                 with new_result(output, foreign_step) as new:
                     move_result(aside.output_dir, new)
         except OSError as error:
-            kept = results is not None and keep_last_result(results, runner, environment)
-            step = "; it is kept as the last result, which `slop-code show` prints" if kept else ""
-            raise InfrastructureError(f"{failed_path(error, output)}: {error.strerror}{step}") from error
+            raise NotStoredError(f"{failed_path(error, output)}: {error.strerror}", results) from error
     keep_origin(output, runner.problem, environment, None if temporary else runner.submission_path)
     return StoredEvaluation(results)
 
