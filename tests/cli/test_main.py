@@ -192,6 +192,11 @@ def test_an_unknown_option_is_an_error_of_its_command(arguments, program, unknow
             ["eval-snapshot", "x", "--pytest-arg", "-l"],
             "argument --pytest-arg: expected one argument; for the value -l, write --pytest-arg=-l",
         ),
+        (
+            ["report", "x", "-o", "-out"],
+            "argument -o/--output: expected one argument; for the value -out, write -o=-out",
+        ),
+        (["report", "x", "-o", "--json"], "argument -o/--output: expected one argument"),
         (["report", "x", "--pass-policy", "al-cases"], "no policy 'al-cases'; did you mean 'all-cases'?"),
     ],
 )
@@ -199,6 +204,7 @@ def test_an_unknown_word_names_the_near_one(arguments, message, slop_code):
     status, shown, error = slop_code(*arguments)
     assert (status, shown) == (2, "")
     assert message in error.splitlines()[-1]
+    assert "write -o=--json" not in error
     assert "\x1b" not in error
 
 

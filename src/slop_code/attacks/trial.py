@@ -72,7 +72,7 @@ def slop_code_evaluator(
             templates=templates,
         )
         results = runner.run()
-        results.save(host.output / "evaluation.json")
+        results.write(host.output / "evaluation.json")
         passed = frozenset(test.id for test in results.tests if test.status == "passed")
         return ObservedVerdict(passed, len(results.tests), results.infrastructure_failure_reason)
 

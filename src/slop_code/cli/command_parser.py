@@ -112,9 +112,17 @@ class CommandParser(argparse.ArgumentParser):
         return "".join(f": {self._get_formatter()._expand_help(action)}" for action in actions)
 
     def _joined_value(self, names: Sequence[str]) -> str:
-        """The end of a message about an option with these names: how to write a value that begins with -."""
+        """The end of a message about an option with these names: how to write a value that begins with -.
+
+        A word that is an option of this command is taken for one, except after `--pytest-arg`.
+        """
+        own = () if "--pytest-arg" in names else self._option_string_actions
         pairs = itertools.pairwise(self._words)
-        values = [(word, value) for word, value in pairs if word in names and value.startswith("-")]
+        values = [
+            (word, value)
+            for word, value in pairs
+            if word in names and value.startswith("-") and value.partition("=")[0] not in own
+        ]
         return "".join(f"; for the value {value}, write {word}={value}" for word, value in values[:1])
 
 

@@ -67,18 +67,24 @@ class StartError(InfrastructureError):
 
 
 def run(
-    argv: Sequence[str], *, env: Mapping[str, str], log: Path, timeout: float, interactive: bool = False, **options: Any
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    log: Path,
+    timeout: float,
+    interactive: bool = False,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> ProcessResult:
     """Run a process to its end or its timeout, with output to `log`; nothing of its process group stays.
 
-    Its stdin is empty, or our own where it is interactive; `options` are further ones of Popen. Cancellation ends it
-    like a timeout.
+    Its stdin is empty, or our own where it is interactive. Cancellation ends it like a timeout.
     """
     check_cancelled()
     logger.debug("run: %s", _shown(argv))
     with log.open("wb") as sink:
         stdin = None if interactive else subprocess.DEVNULL
-        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), **options)
+        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), cwd=cwd, pass_fds=pass_fds)
         try:
             exit_code = _wait(process, timeout)
         finally:

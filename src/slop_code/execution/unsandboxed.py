@@ -72,7 +72,7 @@ class Unsandboxed(HostSandbox):
         environment = {**request.environment, "TMPDIR": layout.tmp}
         with self._template(request) as template:
             if template is None:
-                argv, interactive = end_daemons(request.argv), request.interactive
+                argv, interactive = reaped(request.argv), request.interactive
                 options: dict[str, Any] = {"timeout": request.timeout, "cwd": workspace, "interactive": interactive}
                 done = run(argv, env=environment, log=job.log, **options)
             else:
@@ -107,7 +107,7 @@ def _start_template(spec: TemplateSpec, folder: Path, descriptor: int) -> list[s
     """With the template everything ends that its judges have left."""
     own = {"HOME": str(folder), "UV_TOOL_DIR": f"{folder}/tools", DESCRIPTOR_VARIABLE: str(descriptor)}
     variables = {**spec.environment, **own}
-    return end_daemons(["env", "-i", *[f"{name}={value}" for name, value in variables.items()], *spec.argv])
+    return reaped(["env", "-i", *[f"{name}={value}" for name, value in variables.items()], *spec.argv])
 
 
 def _forked_judge(request: JudgeRequest, workspace: Path, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ class UnsandboxedSetupBox(HostSetupBox):
     def run(self, command: Sequence[str], timeout: float) -> ProcessResult:
         scratch = self.job.scratch
         environment = {**self.job.environment, "TMPDIR": str(scratch / "tmp")}
-        return run(end_daemons(command), env=environment, log=scratch / "log", timeout=timeout, cwd=scratch / "layer")
+        return run(reaped(command), env=environment, log=scratch / "log", timeout=timeout, cwd=scratch / "layer")
 
 
 def take_reports(source: Path, target: Path) -> None:
@@ -145,11 +145,6 @@ def take_reports(source: Path, target: Path) -> None:
                 while chunk := stream.read(min(CHUNK, left)):
                     copy.write(chunk)
                     left -= len(chunk)
-
-
-def end_daemons(argv: Sequence[str]) -> list[str]:
-    """On Linux the helper kills daemons of the submission when the command ends; elsewhere nothing can."""
-    return reaped(argv) if sys.platform.startswith("linux") else list(argv)
 
 
 def _check_paths(source: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,5 +39,10 @@ def helper_path(machine: str | None = None) -> Path:
 
 
 def reaped(argv: Sequence[str]) -> list[str]:
-    """The command under `slopbox reap`: it has soft limits of its own, and leaves no process when it or we end."""
+    """The command under `slopbox reap`: it has soft limits of its own, and leaves no process when it or we end.
+
+    Only Linux has what this takes; elsewhere, the command itself.
+    """
+    if not sys.platform.startswith("linux"):
+        return list(argv)
     return [str(helper_path()), "reap", str(os.getpid()), *argv]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code.evaluation.failures.error_lines import error_lines
-from slop_code.evaluation.failures.message_reason import comparable, message_reason
+from slop_code.evaluation.failures.message_reason import message_reason
 from slop_code.evaluation.failures.reported_error import SYNTAX_ERRORS, ReportedError, reported_error
 from slop_code.evaluation.problem.entry_file import no_entry_file
 from slop_code.reporting.resource_text import first_limit
@@ -113,4 +113,4 @@ def _nodeids(tests: list[TestResult]) -> frozenset[str]:
 
 def _reason_text(text: str) -> str:
     """Short, printable, and the same for tests that failed for the same reason."""
-    return truncate(printable(file_safe(comparable(text))), REASON_WIDTH)
+    return truncate(printable(file_safe(text)), REASON_WIDTH)
