@@ -320,17 +320,14 @@ def need_python() -> Callable[[str], None]:
         try:
             host_python(request)
         except ConfigError as missing:
-            without_python(str(missing))
+            without(str(missing), "CI_OTHER_PYTHONS")
 
     return check
 
 
-def without(reason: str) -> NoReturn:
-    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
-
-
-def without_python(reason: str) -> NoReturn:
-    (pytest.fail if os.environ.get("CI_OTHER_PYTHONS") == "true" else pytest.skip)(reason)
+def without(reason: str, variable: str = "CI") -> NoReturn:
+    """Fails where the variable says that this machine has everything, else skips."""
+    (pytest.fail if os.environ.get(variable) == "true" else pytest.skip)(reason)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> Path:

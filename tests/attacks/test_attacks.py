@@ -94,8 +94,7 @@ def forking(cache, environment_spec, need_bubblewrap, problem, tmp_path_factory)
         yield evaluator
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("names", [FIRST, *OTHERS.values()], ids=["first", *OTHERS])
+@pytest.mark.parametrize("names", [FIRST, *in_long(*OTHERS.values())], ids=["first", *OTHERS])
 def test_attacks_are_held_by_forked_judges(forking, problem, tmp_path, names):
     """Effects that an attack leaves in the template show in the next attack, or in the honest program at the end."""
     tried = {name: try_attack(BY_NAME[name], forking, problem, tmp_path) for name in names}

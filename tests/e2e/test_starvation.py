@@ -165,7 +165,7 @@ def test_a_machine_that_stays_busy_gives_no_verdict(starved, hogs, tmp_path):
 
 TAKES_MEMORY = """
 import sys
-held = bytearray(600 << 20)
+held = bytearray(450 << 20)
 print(len(held))
 """
 SMALL = 400 << 20
@@ -201,17 +201,18 @@ def small_group(unshared):
     script = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
     hide = [shutil.which(unshared[0]), *unshared[1:], "sh", "-c", script, "sh"]
     yield [str(helper_path()), "join-cgroups", str(folder / "cgroup.procs"), "--", *hide]
-    for _ in range(100):
+    for _ in range(100):  # the kernel removes ended processes from the group a moment later
         with contextlib.suppress(OSError):
             folder.rmdir()
             return
         time.sleep(0.1)
+    folder.rmdir()
 
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
     [
-        pytest.param("700M", (None, "failed", 2), id="the machine has the memory"),
+        pytest.param("500M", (None, "failed", 2), id="the machine has the memory"),
         pytest.param("9999G", (NO_MEMORY, "failed", 1), id="less than a submission may use", marks=pytest.mark.long),
     ],
 )
