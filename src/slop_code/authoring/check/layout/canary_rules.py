@@ -27,8 +27,6 @@ NO_CANARY = Rule.warning(
     "Put the canary into a comment. For files without comments, a file with the canary in the same folder is enough.",
     in_code=False,
 )
-RULES = (NO_CANARY,)
-
 WITHOUT_COMMENTS = frozenset({".json", ".jsonl", ".csv", ".tsv", ".txt"})
 MADE_BY_US = frozenset({QUARANTINE_FILE, LOCK_NAME})
 MAX_FINDINGS = 20

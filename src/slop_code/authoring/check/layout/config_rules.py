@@ -23,7 +23,7 @@ INVALID = Rule.error(
 )
 UNREADABLE = Rule.error(
     "config-unreadable",
-    "config.yaml or environment.yaml is no YAML file that can be read",
+    "config.yaml or environment.yaml is not a readable YAML file",
     "Make it a file in UTF-8 that this user may read: a YAML mapping, indented with spaces, with each key once.",
     in_code=False,
 )
@@ -39,7 +39,6 @@ UNLOCKED = Rule.warning(
     f"`{LOCK_COMMAND}` writes tests/{LOCK_NAME}, with versions and hashes.",
     in_code=False,
 )
-RULES = (INVALID, UNREADABLE, UNKNOWN_KEY, UNLOCKED)
 
 
 def mistake_findings(error: ConfigError, file: str = CONFIG) -> Iterator[Finding]:

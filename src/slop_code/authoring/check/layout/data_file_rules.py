@@ -37,8 +37,6 @@ UNMATCHED = Rule.warning(
     "Correct the pattern, which is relative to tests/, or remove it.",
     in_code=False,
 )
-RULES = (UNUSED_ASSET, UNUSED_DATA, UNMATCHED)
-
 PREFIX = asset_variable("")
 LISTING = frozenset({"iterdir", "listdir", "scandir", "walk", "copytree"})
 GLOBS = frozenset({"glob", "rglob", "iglob"})

@@ -55,8 +55,6 @@ LEFTOVER = Rule.note(
     "Remove it, and keep it out of version control.",
     in_code=False,
 )
-RULES = (NO_SPEC, NO_TESTS, NO_SOLUTION, NO_ENTRY, UNCLAIMED, LEFTOVER)
-
 MADE_AGAIN = ("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "*.pyc")
 """Files that tools create again whenever they need them."""
 LEFT_BEHIND = (".DS_Store", "Thumbs.db", "*~", ".*.sw[op]", "*.orig", "*.rej", ".idea", ".vscode")

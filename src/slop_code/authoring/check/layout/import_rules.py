@@ -46,8 +46,6 @@ IMPORTED = Rule.error(
     "Start it by its entrypoint. If the specification asks for a module, set in_process: true in config.yaml: "
     "the submission can then forge its verdict.",
 )
-RULES = (UNDECLARED, UNUSED, IMPORTED)
-
 LOADERS = {
     "__import__": 0,
     "importlib.import_module": 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.authoring.check.findings import Step, StepOutcome
+from slop_code.authoring.check.findings import Rule, Step, StepOutcome
 from slop_code.authoring.check.layout import (
     canary_rules,
     config_rules,
@@ -82,6 +82,6 @@ def _findings(files: ProblemFiles) -> Iterator[Finding]:
 STEP = Step(
     "layout",
     "configuration, files, names, markers, imports and habits",
-    tuple(rule for part in PARTS for rule in part.RULES),
+    tuple(rule for part in PARTS for rule in vars(part).values() if isinstance(rule, Rule)),
     run,
 )

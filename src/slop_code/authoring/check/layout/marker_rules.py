@@ -36,8 +36,6 @@ UNUSED = Rule.warning(
     "Mark the intended tests, or remove the marker from config.yaml.",
     in_code=False,
 )
-RULES = (UNKNOWN, MISSPELT, UNUSED)
-
 OF_PLUGINS = {
     "anyio": ("anyio",),
     "flaky": ("flaky",),

@@ -33,8 +33,6 @@ NOT_COLLECTED = Rule.warning(
 FIXTURE_NAME = Rule.note(
     "fixture-named-like-test", "A fixture is named like a test", "Rename it: a reader takes it for a test."
 )
-RULES = (UNREADABLE, HIDDEN, NOT_COLLECTED, FIXTURE_NAME)
-
 MISSPELT = re.compile(r"(tset|tets|tes|tst|ttest|teest|tesst|Test|TEST)_\w")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

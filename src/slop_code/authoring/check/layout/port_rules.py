@@ -19,8 +19,6 @@ FIXED = Rule.warning(
     "A test uses a fixed port",
     "Bind port 0, or use the fixture `server`, and pass the number on: a fixed port may be taken.",
 )
-RULES = (FIXED,)
-
 HOSTS = frozenset({"localhost", "127.0.0.1", "0.0.0.0", "::1", "::"})
 ADDRESSED = frozenset({"bind", "connect", "connect_ex", "create_connection", "create_server", "open_connection"})
 SERVERS = frozenset(

@@ -31,8 +31,6 @@ UNKNOWN_TEST = Rule.warning(
     "Remove the entry from tests/flaky.json, or correct the id of the test.",
     in_code=False,
 )
-RULES = (UNREADABLE, UNKNOWN_TEST)
-
 FILE = f"{TESTS}/{QUARANTINE_FILE}"
 
 

@@ -26,8 +26,6 @@ NETWORK = Rule.warning(
     "A test uses the network",
     "Serve the data on loopback, or store it as a file: tests have no network while they run.",
 )
-RULES = (SLEEPS, NETWORK)
-
 SLEEPERS = frozenset({"time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep"})
 MIN_LONG_SLEEP = 1.0
 HANDLERS = re.compile(r"do_[A-Z]+|handle\w*|on_\w+")

@@ -22,8 +22,6 @@ OUTSIDE = Rule.warning(
     "A test writes outside tmp_path",
     "Write below tmp_path: the tests folder is read-only, and other folders are shared with other tests.",
 )
-RULES = (OUTSIDE,)
-
 METHODS = frozenset({"write_text", "write_bytes", "touch", "mkdir", "unlink", "rmdir", "symlink_to", "hardlink_to"})
 FUNCTIONS = {
     "os.mkdir": 0, "os.makedirs": 0, "os.remove": 0, "os.unlink": 0, "os.rmdir": 0, "os.rename": 1, "os.replace": 1,
