@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from slop_code._version import __version__
 from slop_code.evaluation.policy import RatePolicy
-from slop_code.evaluation.result_files.stored_record import Stored
+from slop_code.evaluation.result_files.stored_record import FrozenRecord, Stored
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine
 from slop_code.runs.run_layout import natural_order
-from slop_code.runs.samples import Figures, Samples, copies_among, samples_of
+from slop_code.runs.samples import Samples, copies_among, samples_of
 from slop_code.runs.scb.agent_facts import NAME_PARTS, TOKENS, AgentIdentity
 from slop_code.runs.statistics import slope
 from slop_code.runs.summary import Totals, pass_tables, totals_of
@@ -52,7 +52,7 @@ class AgentRun:
         return {line.problem for line in self.lines}
 
 
-class RecordedMean(Figures):
+class RecordedMean(FrozenRecord):
     mean: float | None
     """None: not recorded."""
     recorded: int

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic reads it)
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001
-from slop_code.evaluation.result_files.stored_record import Stored
-from slop_code.runs.samples import Figures
+from slop_code.evaluation.result_files.stored_record import FrozenRecord, Stored
 
 Change = Literal["lost", "gained", "flaky", "rejudged", "came", "went"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -23,7 +22,7 @@ class SideRuns(Stored):
     """Those of its runs that have the same submissions as another, and are no further samples."""
 
 
-class Verdicts(Figures):
+class Verdicts(FrozenRecord):
     passed: int
     runs: int
     """Runs with a verdict."""
@@ -73,7 +72,7 @@ class NoVerdict(Stored):
     reason: str
 
 
-class Difference(Figures):
+class Difference(FrozenRecord):
     """Permutation test over the shares of tasks that the runs passed."""
 
     tasks: int
@@ -86,7 +85,7 @@ class Difference(Figures):
     """None where every arrangement was compared."""
 
 
-class Significance(Figures):
+class Significance(FrozenRecord):
     smallest_p: float
     """The smallest p value that is possible with these numbers of runs."""
     checkpoints: Difference

@@ -6,9 +6,9 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
-from slop_code.evaluation.result_files.stored_record import Stored
+from slop_code.evaluation.result_files.stored_record import FrozenRecord
 from slop_code.runs.statistics import Bounds, mean_bounds, pass_at_k, pass_hat_k, usual_k, wilson
 
 if TYPE_CHECKING:
@@ -23,13 +23,7 @@ MIN_INTERVAL_RUNS = 3
 """Two runs say next to nothing about how far runs differ."""
 
 
-class Figures(BaseModel):
-    """Base of records of numbers. They are made by the thousand and need no validation of text."""
-
-    model_config = Stored.model_config
-
-
-class Interval(Figures):
+class Interval(FrozenRecord):
     """Confidence interval, 95 %."""
 
     low: float
@@ -37,7 +31,7 @@ class Interval(Figures):
     method: Literal["wilson", "t"]
 
 
-class Estimate(Figures):
+class Estimate(FrozenRecord):
     rate: float
     """The mean over runs."""
     interval: Interval | None
@@ -50,14 +44,14 @@ class Estimate(Figures):
     """Of the shares of the runs; None from fewer than three runs."""
 
 
-class PolicySamples(Figures):
+class PolicySamples(FrozenRecord):
     checkpoints: Estimate
     """A task is a checkpoint."""
     solved: Estimate
     """A task is a whole problem: every checkpoint of it passed in the same run."""
 
 
-class Samples(Figures):
+class Samples(FrozenRecord):
     runs: int
     """Runs with different submissions."""
     copies: list[str]

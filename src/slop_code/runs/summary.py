@@ -16,19 +16,11 @@ from slop_code._version import __version__
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, Policy, RatePolicy, pass_rate
-from slop_code.evaluation.result_files.stored_record import Stored, load_stored
+from slop_code.evaluation.result_files.stored_record import FrozenRecord, Stored, load_stored
 from slop_code.evaluation.usage.resources import LimitKind
 from slop_code.runs.checkpoint_lines import CheckpointFacts, CheckpointLine, write_lines
 from slop_code.runs.run_layout import LINES_FILE, SUMMARY_FILE
-from slop_code.runs.samples import (
-    Figures,
-    Interval,
-    PassTable,
-    Samples,
-    copies_among,
-    samples_of,
-    share_interval,
-)
+from slop_code.runs.samples import Interval, PassTable, Samples, copies_among, samples_of, share_interval
 from slop_code.runs.scb.agent_facts import AgentIdentity  # noqa: TC001  (pydantic reads it)
 
 if TYPE_CHECKING:
@@ -39,7 +31,7 @@ if TYPE_CHECKING:
     from slop_code.runs.scb.agent_facts import AgentFacts
 
 
-class Checkpoints(Figures):
+class Checkpoints(FrozenRecord):
     planned: int
     """Sum of the next three fields."""
     evaluated: int
@@ -49,13 +41,13 @@ class Checkpoints(Figures):
     """Evaluated checkpoints that keep an earlier result."""
 
 
-class Passed(Figures):
+class Passed(FrozenRecord):
     count: int
     rate: float | None
     """Share of all planned checkpoints."""
 
 
-class RateFigures(Figures):
+class RateFigures(FrozenRecord):
     solved: int
     """Checkpoints at rate 1."""
     share: float | None
@@ -64,27 +56,27 @@ class RateFigures(Figures):
     """Mean rate of the evaluated checkpoints that have such tests."""
 
 
-class GroupRate(Figures):
+class GroupRate(FrozenRecord):
     passed: int
     total: int
     rate: float | None
 
 
-class Changes(Figures):
+class Changes(FrozenRecord):
     compared: int
     """Checkpoints that have an earlier verdict to compare with."""
     introduced: int
     repaired: int
 
 
-class Durations(Figures):
+class Durations(FrozenRecord):
     total: float
     mean: float | None
     median: float | None
     longest: float | None
 
 
-class AgentTotals(Figures):
+class AgentTotals(FrozenRecord):
     """Sums over the checkpoints for which the agent's files have the figure. None: no checkpoint has it."""
 
     recorded: int
@@ -101,7 +93,7 @@ class AgentTotals(Figures):
     """Seconds."""
 
 
-class Totals(Figures):
+class Totals(FrozenRecord):
     checkpoints: Checkpoints
     passed: dict[str, Passed]
     """By policy; a file has the seven with names."""
@@ -126,7 +118,7 @@ class Share(Passed):
     interval: Interval | None
 
 
-class CheckpointSummary(Figures):
+class CheckpointSummary(FrozenRecord):
     runs: int
     """Runs of the problem, without copies; a run without this checkpoint did not pass it."""
     evaluated: int

@@ -56,7 +56,9 @@ def check_storable(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-class Stored(BaseModel):
+class FrozenRecord(BaseModel):
+    """Base of records of numbers and of checked text. They are made by the thousand and need no validation of text."""
+
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
@@ -65,6 +67,8 @@ class Stored(BaseModel):
         defer_build=True,  # a command needs few of the records
     )
 
+
+class Stored(FrozenRecord):
     @model_validator(mode="before")
     @classmethod
     def _as_stored(cls, data: Any, info: ValidationInfo) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from slop_code._safe_text import escape_control
 from slop_code.evaluation.reports.raw_test import MAX_REPORTED_DURATION, ReportError
+from slop_code.evaluation.result_files.stored_record import FrozenRecord
 
 CALL_LIMIT = 1024
 MAX_STRUCK = 16
@@ -19,17 +20,7 @@ Seconds = Annotated[float, Field(ge=0, le=MAX_REPORTED_DURATION)]
 Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 
 
-class Measured(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        json_schema_serialization_defaults_required=True,
-        defer_build=True,
-    )
-
-
-class Usage(Measured):
+class Usage(FrozenRecord):
     """What was used while a test ran. None: it cannot be known."""
 
     cpu_s: Seconds | None
@@ -62,7 +53,7 @@ class Usage(Measured):
     """Processors that the submission may use at a time; less than 1 if `limits.cpus` is."""
 
 
-class StruckLimit(Measured):
+class StruckLimit(FrozenRecord):
     """A limit of the environment that a test's calls reached."""
 
     kind: LimitKind
@@ -73,7 +64,7 @@ class StruckLimit(Measured):
     """The beginning of the command, shell-quoted; None: no call was running, or it is not known which."""
 
 
-class TestTimeout(Measured):
+class TestTimeout(FrozenRecord):
     """The time limit that ended a test."""
 
     __test__ = False
@@ -84,7 +75,7 @@ class TestTimeout(Measured):
     limit_s: Seconds
 
 
-class Resources(Measured):
+class Resources(FrozenRecord):
     """The members of a test's line in the stream that say what it used."""
 
     usage: Usage | None = None
