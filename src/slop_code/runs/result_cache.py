@@ -109,13 +109,9 @@ class ResultCache:
             os.utime(path)
         return archive
 
-    def put(self, key: str, archive: bytes) -> bool:
-        """False where it could not be written (a full disk)."""
-        try:
+    def put(self, key: str, archive: bytes) -> None:
+        with contextlib.suppress(OSError):  # such as a full disk
             write_atomic(self._path(key), b"".join([MAGIC, hashlib.sha256(archive).digest(), archive]))
-        except OSError:
-            return False
-        return True
 
     def claim(self, key: str) -> ResultClaim | None:
         """None while another thread or process holds the claim: its result may be waited for."""
@@ -157,22 +153,19 @@ class ResultCache:
         total = sum(entry.size for entry in entries)
         return ResultCacheInfo(len(entries), total, min(used, default=None), max(used, default=None))
 
-    def prune(self, limit: int) -> tuple[int, int]:
-        """Remove the least recently used entries until `limit` bytes are left. Returns their number and bytes."""
+    def trim(self) -> tuple[int, int]:
+        """Removes the least recently used entries until `limit` bytes are left. Returns their number and bytes."""
         self._remove_abandoned()
         entries = sorted(self._entries(), key=lambda entry: (entry.used, entry.path))
         total, removed, freed = sum(entry.size for entry in entries), 0, 0
         for entry in entries:
-            if total <= limit:
+            if total <= self.limit:
                 break
             total -= entry.size
             with contextlib.suppress(OSError):
                 entry.path.unlink()
                 removed, freed = removed + 1, freed + entry.size
         return removed, freed
-
-    def trim(self) -> tuple[int, int]:
-        return self.prune(self.limit)
 
     def _entries(self) -> Iterator[_CacheEntry]:
         for path, status in self._files():
