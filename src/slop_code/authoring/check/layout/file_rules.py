@@ -11,7 +11,7 @@ from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.data_file_rules import globs, segments
 from slop_code.authoring.check.layout.name_rules import has_tests, may_have_tests
-from slop_code.authoring.check.layout.problem_files import TESTS, read_text
+from slop_code.authoring.check.layout.problem_files import TESTS, names_in, read_text
 from slop_code.authoring.check.python_sources import PythonSource, read_source
 from slop_code.authoring.problem_folders import SOLUTIONS
 from slop_code.evaluation.selection import checkpoint_of, is_test_file
@@ -107,10 +107,10 @@ def _entry(files: ProblemFiles, name: str) -> Iterator[Finding]:
 
 def unclaimed(files: ProblemFiles) -> Iterator[Finding]:
     names = list(files.problem.checkpoints)
-    for entry in _listed(files.folder):
+    for entry in names_in(files.folder):
         if fnmatch.fnmatchcase(entry, "checkpoint_*.md") and entry.removesuffix(".md") not in names:
             yield _unclaimed(entry, "a specification of no checkpoint")
-    for entry in _listed(files.folder / SOLUTIONS):
+    for entry in names_in(files.folder / SOLUTIONS):
         if entry in names or _matches_any(entry, (*MADE_AGAIN, *LEFT_BEHIND)):
             continue
         if (files.folder / SOLUTIONS / entry).is_dir():
@@ -156,7 +156,7 @@ def _left_behind(folder: Path) -> Iterator[str]:
     waiting, seen = [""], 0
     while waiting and seen < MAX_ENTRIES:
         inner = waiting.pop()
-        for name in _listed(folder / inner):
+        for name in names_in(folder / inner):
             seen += 1
             path = f"{inner}/{name}" if inner else name
             if _matches_any(name, (*MADE_AGAIN, *LEFT_BEHIND)):
@@ -167,10 +167,3 @@ def _left_behind(folder: Path) -> Iterator[str]:
 
 def _matches_any(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _listed(folder: Path) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

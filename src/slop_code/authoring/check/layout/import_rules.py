@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from slop_code.authoring.check.layout.problem_files import (
     dotted,
     full_name,
     module_name,
+    names_in,
     nodes,
     strings,
     top_level_modules,
@@ -183,18 +183,9 @@ def _leads_to_submission(path: ast.expr, up: int) -> bool:
 def solution_modules(folder: Path) -> set[str]:
     """Modules that an import could load from any reference solution."""
     modules: set[str] = set()
-    for solution in _entries(folder / SOLUTIONS):
-        for entry in _entries(solution.path):
-            if entry.name.endswith(".py"):
-                modules.add(entry.name.removesuffix(".py"))
-            elif entry.is_dir() and any(inner.name.endswith(".py") for inner in _entries(entry.path)):
-                modules.add(entry.name)
+    for solution in names_in(folder / SOLUTIONS):
+        for name in names_in(folder / SOLUTIONS / solution):
+            inner = folder / SOLUTIONS / solution / name
+            if name.endswith(".py") or any(file.endswith(".py") for file in names_in(inner)):
+                modules.add(name.removesuffix(".py"))
     return modules
-
-
-def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return []

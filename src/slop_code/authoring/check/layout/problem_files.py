@@ -98,6 +98,14 @@ def read_text(path: Path) -> str:
         return ""
 
 
+def names_in(folder: Path) -> list[str]:
+    """Empty for what is no folder, or cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 Loaded = tuple[tuple[PythonSource, ...], tuple[tuple[str, SyntaxError], ...], tuple[str, ...]]
 
 
