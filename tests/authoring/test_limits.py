@@ -7,7 +7,7 @@ from slop_code.authoring.check.limits_step import (
     limit_summary,
     limit_text,
     long_sessions,
-    reduced,
+    reduced_limit,
     reducible_limits,
     shortage,
     slow_tests,
@@ -20,7 +20,7 @@ from slop_code.authoring.check.steps import check_step
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.config import CheckpointConfig
 from slop_code.execution import EnvironmentSpec
-from slop_code.execution.environment import TimeoutsSpec
+from slop_code.execution.environment import Limits, TimeoutsSpec
 from tests.authoring.reference_results import case, judged
 
 FLAKY = case("c", "failed", markers=["quarantined"])
@@ -35,10 +35,14 @@ def test_the_suggested_timeout_is_round_and_generous(slowest, seconds):
 
 
 @pytest.mark.parametrize(
-    ("limit", "floor", "tried"), [(100, 2, 25), (7, 2, 2), (2, 2, 2), (1, 2, 1), (1 << 30, 32 << 20, 256 << 20)]
+    ("limits", "name", "tried"),
+    [
+        *[(Limits(processes=limit), "processes", tried) for limit, tried in ((100, 25), (7, 2), (2, 2), (1, 1))],
+        (Limits(memory=1 << 30), "memory", 256 << 20),
+    ],
 )
-def test_a_quarter_is_never_less_than_any_program_needs(limit, floor, tried):
-    assert reduced(limit, floor) == tried
+def test_a_quarter_is_never_less_than_any_program_needs(limits, name, tried):
+    assert reduced_limit(limits, name) == tried
 
 
 @pytest.mark.parametrize(

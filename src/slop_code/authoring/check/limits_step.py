@@ -142,7 +142,8 @@ def reducible_limits(limits: Limits) -> tuple[str, ...]:
 
 
 def reduced_limit(limits: Limits, name: str) -> int:
-    return reduced(getattr(limits, name), FLOORS[name])
+    limit: int = getattr(limits, name)
+    return min(limit, max(limit // MIN_HEADROOM, FLOORS[name]))
 
 
 def limit_summary(limits: Limits, name: str) -> str:
@@ -150,10 +151,6 @@ def limit_summary(limits: Limits, name: str) -> str:
     tried = limit_text(name, reduced_limit(limits, name))
     note = f"tried {tried}" if name in reducible_limits(limits) else "not tried: the minimum"
     return f"{name} {limit_text(name, getattr(limits, name))} ({note})"
-
-
-def reduced(limit: int, floor: int) -> int:
-    return min(limit, max(limit // MIN_HEADROOM, floor))
 
 
 def limit_text(name: str, value: int) -> str:
