@@ -71,19 +71,12 @@ def read_source(folder: Path, file: str) -> PythonSource | SyntaxError:
 
 def location_of_test(folder: Path, test: str) -> Location:
     """The location of a test (`file::Class::name[parameters]`), as far as its source tells."""
-    name, _, inside = test.partition("::")
-    file = f"tests/{name}"
+    file = f"tests/{test.partition('::')[0]}"
     source = cached_source(folder, file)
     if not isinstance(source, PythonSource):
         return Location(file)
-    body: list[ast.stmt] = source.tree.body
-    line = None
-    for part in inside.partition("[")[0].split("::"):
-        node = next((item for item in definitions(body) if item.name == part), None)
-        if node is None:
-            break
-        line, body = node.lineno, node.body
-    return Location(file, line)
+    lines = [node.lineno for _, node in definitions_of_test(source.tree, test) if node]
+    return Location(file, lines[-1] if lines else None)
 
 
 def location_of_checkpoint(problem: ProblemConfig, checkpoint: str) -> Location:
@@ -112,6 +105,17 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 def definitions(body: list[ast.stmt]) -> Iterator[Definition]:
     yield from (node for node in body if isinstance(node, Definition))
+
+
+def definitions_of_test(tree: ast.Module, test: str) -> Iterator[tuple[str, Definition | None]]:
+    """The classes and the function that a test's id names, up to the first that is not defined."""
+    body: list[ast.stmt] = tree.body
+    for name in test.partition("::")[2].partition("[")[0].split("::"):
+        node = next((item for item in definitions(body) if item.name == name), None)
+        yield name, node
+        if node is None:
+            return
+        body = node.body
 
 
 def is_allowed(finding: Finding, source: PythonSource) -> bool:

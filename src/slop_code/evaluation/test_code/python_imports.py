@@ -219,7 +219,7 @@ class _Reader:
         elif name in BY_PATH:
             path = next((word.value for word in call.keywords if word.arg in ("location", "path", "path_name")), None)
             self.take_path(path or next(iter(call.args[BY_PATH[name] :]), None))
-        elif name in EXECUTING or (name == "getattr" and any(text in LOADERS for text in _texts(call))):
+        elif name in EXECUTING or (name == "getattr" and any(text in LOADERS for text in texts_in(ast.walk(call)))):
             self.computed = True
         elif name in PATCHING or (isinstance(call.func, ast.Attribute) and self.name(call.func.value) in PATCHING):
             self.take_patched(values[:1])
@@ -277,7 +277,5 @@ def _is_command(command: re.Pattern[str], node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and bool(command.search(node.value))
 
 
-def _texts(node: ast.AST) -> Iterator[str]:
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            yield inner.value
+def texts_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    return (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))

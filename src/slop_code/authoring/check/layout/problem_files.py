@@ -15,7 +15,7 @@ from slop_code.errors import ConfigError
 from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.evaluation.selection import files_in, folders_of_tests, is_test_file
 from slop_code.evaluation.test_code.find_test_code import loaded_files
-from slop_code.evaluation.test_code.python_imports import Imports, read_imports
+from slop_code.evaluation.test_code.python_imports import Imports, read_imports, texts_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -183,9 +183,7 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 
 
 def strings(node: ast.AST) -> Iterator[str]:
-    for inner in nodes(node) if isinstance(node, ast.Module) else ast.walk(node):
-        if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-            yield inner.value
+    return texts_in(nodes(node) if isinstance(node, ast.Module) else ast.walk(node))
 
 
 @functools.lru_cache(maxsize=256)

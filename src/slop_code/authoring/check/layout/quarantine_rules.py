@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code.authoring.check.failure_text import single_line
 from slop_code.authoring.check.findings import Finding, Location, Rule
 from slop_code.authoring.check.layout.problem_files import TESTS
-from slop_code.authoring.check.python_sources import definitions
+from slop_code.authoring.check.python_sources import definitions_of_test
 from slop_code.errors import ConfigError
 from slop_code.evaluation.problem.quarantine import EXPECTED, QUARANTINE_FILE, line_in_quarantine, read_quarantine
 
@@ -58,12 +58,9 @@ def quarantine(files: ProblemFiles) -> Iterator[Finding]:
 
 def _has(source: PythonSource, test: str) -> bool:
     """True also where the test may be inherited from a base class, or is mentioned by name."""
-    body: list[ast.stmt] = source.tree.body
     inherits = "import *" in source.text
-    for part in test.partition("::")[2].partition("[")[0].split("::"):
-        node = next((item for item in definitions(body) if item.name == part), None)
+    for depth, (name, node) in enumerate(definitions_of_test(source.tree, test)):
         if node is None:
-            return inherits or (body is source.tree.body and bool(re.search(rf"\b{re.escape(part)}\b", source.text)))
-        body = node.body
+            return inherits or (depth == 0 and bool(re.search(rf"\b{re.escape(name)}\b", source.text)))
         inherits = isinstance(node, ast.ClassDef) and bool(node.bases)
     return True
