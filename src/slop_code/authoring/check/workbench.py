@@ -174,8 +174,6 @@ class Workbench:
         return run_cancellable([action(request) for request in requests]) if requests else []
 
     def _runner(self, request: EvaluationRequest) -> PytestRunner:
-        if not os.path.isdir(request.submission):
-            raise UsageError(f"{request.submission}: no such folder; a reference solution is expected there")
         return PytestRunner(
             request.problem or self.problem,
             request.checkpoint,
