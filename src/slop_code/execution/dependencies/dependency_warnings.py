@@ -25,14 +25,8 @@ if TYPE_CHECKING:
     from slop_code.execution.dependencies.stale_locks import PreferredLock
 
 UNSUPPORTED = (
-    "Pipfile",
-    "Pipfile.lock",
-    "environment.yml",
-    "environment.yaml",
-    "conda.yml",
-    "conda.yaml",
-    "conda-lock.yml",
-)
+    "Pipfile", "Pipfile.lock", "environment.yml", "environment.yaml", "conda.yml", "conda.yaml", "conda-lock.yml",
+)  # fmt: skip
 """Files that name dependencies, and that nothing here can read."""
 
 

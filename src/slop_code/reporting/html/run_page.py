@@ -24,27 +24,10 @@ if TYPE_CHECKING:
     from slop_code.runs.read_results import RunResults
 
 SCRIPTS = (
-    "chart.js",
-    "filter.js",
-    "agents.js",
-    "sparkline.js",
-    "failures.js",
-    "matrix.js",
-    "checkpoint_table.js",
-    "made_from.js",
-    "overview.js",
-    "grid.js",
-    "timeline.js",
-    "diff.js",
-    "expected.js",
-    "message.js",
-    "code_diff.js",
-    "detail.js",
-    "code_figures.js",
-    "charts.js",
-    "live.js",
-    "report.js",
-)
+    "chart.js", "filter.js", "agents.js", "sparkline.js", "failures.js", "matrix.js", "checkpoint_table.js",
+    "made_from.js", "overview.js", "grid.js", "timeline.js", "diff.js", "expected.js", "message.js", "code_diff.js",
+    "detail.js", "code_figures.js", "charts.js", "live.js", "report.js",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

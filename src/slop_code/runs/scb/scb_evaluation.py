@@ -33,17 +33,9 @@ EVIDENCE = "slopcodebench"
 """`evidence` of a result that was read from files of the SlopCodeBench runner."""
 RUNNER = "the SlopCodeBench runner"
 REQUIRED = (
-    "problem_name",
-    "problem_version",
-    "checkpoint_name",
-    "checkpoint_version",
-    "tests",
-    "pass_counts",
-    "total_counts",
-    "pytest_exit_code",
-    "pytest_collected",
-    "infrastructure_failure",
-)
+    "problem_name", "problem_version", "checkpoint_name", "checkpoint_version", "tests", "pass_counts", "total_counts",
+    "pytest_exit_code", "pytest_collected", "infrastructure_failure",
+)  # fmt: skip
 MAX_KEYS = 500
 """Of `tests`: checkpoints with their groups."""
 FACTS_NOT_RECORDED = f"evaluated by {RUNNER}: isolation, environment, versions and digests are not recorded"
