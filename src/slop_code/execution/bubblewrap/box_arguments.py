@@ -16,7 +16,7 @@ from slop_code.execution.bubblewrap.system_mounts import (
     further_arguments,
     system_arguments,
 )
-from slop_code.execution.environment import HANDED_SIZE, JUDGE_FILE_SIZE, MIN_INODES
+from slop_code.execution.environment import HANDED_SIZE, JUDGE_FILE_SIZE, MAX_WORKSPACE, MIN_INODES
 from slop_code.execution.helper import LAUNCHER, helper_path
 from slop_code.execution.sandbox import REPORTS_DIR, TESTS_DIR
 from slop_code.execution.uv import uv_paths
@@ -123,7 +123,7 @@ def outer_arguments(
     subject = subject_arguments(job, spec, prefix)
     return [
         *arguments, "--", "/box/slopbox", "init", *scratch_steps(spec.limits.disk),
-        "--workspace", below, "/box/scratch", "/box/ws",
+        "--workspace", below, "/box/scratch", "/box/ws", str(MAX_WORKSPACE),
         "--overlay", "/box/below/shown", "/box/handed/up", "/box/handed/work", "/box/shown",
         *[word for number in range(len(groups)) for word in ("--cgroup", f"/box/group/{number}/cgroup.procs")],
         *(["--judge-fd", judge_descriptor] if judge_descriptor else []),

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from slop_code.errors import InfrastructureError
+from slop_code.errors import InfrastructureError, SubmissionSetupError
 from slop_code.execution.bubblewrap.box_arguments import (
     BOX_PROCESSES,
     GATE,
@@ -46,7 +46,13 @@ from slop_code.execution.bubblewrap.overlay_error import overlay_error
 from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cancellation import check_cancelled
-from slop_code.execution.environment import JUDGE_FILE_SIZE, SETUP_FILE_SIZE, SETUP_MEMORY, SETUP_PROCESSES
+from slop_code.execution.environment import (
+    JUDGE_FILE_SIZE,
+    MAX_WORKSPACE,
+    SETUP_FILE_SIZE,
+    SETUP_MEMORY,
+    SETUP_PROCESSES,
+)
 from slop_code.execution.helper import LAUNCHER, helper_path, reaped
 from slop_code.execution.helper.runnable_helper import runnable_helper
 from slop_code.execution.host_sandbox import HostSandbox, HostSetupBox
@@ -73,6 +79,9 @@ TEMPLATE_COPY = "submission"
 """Name in a session's folder."""
 
 MAX_COPIED_BYTES, MAX_COPIED_ENTRIES = 16 << 20, 1000
+WORKSPACE_TOO_LARGE = 123
+"""Exit status of `slopbox init` for a workspace of more than `MAX_WORKSPACE` that had to be copied."""
+
 HOLD = "{hold}"
 """Stands for the number of a descriptor, which is known only where the boxes are made."""
 
@@ -125,6 +134,7 @@ class BubblewrapSandbox(HostSandbox):
                 _check_opened(request, done)
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
+            _check_workspace(job.request, done)
             killed = out_of_memory(groups)
             unlimited = {"cpus"} if cpu_limit(groups) is None else None
         return JudgeResult(
@@ -253,9 +263,21 @@ def no_bwrap_reason() -> str:
     return f"no bubblewrap works here: {'; '.join(errors)}; {causes[0] if causes else 'run `slop-code doctor`'}"
 
 
+def _has_reports(request: JudgeRequest) -> bool:
+    """Without any, the boxes were not opened, as a rule."""
+    return any(path.name != LOG for path in request.reports.iterdir())
+
+
+def _check_workspace(request: JudgeRequest, done: ProcessResult) -> None:
+    """Raises a SubmissionSetupError where the workspace is too large to be copied into memory."""
+    if done.exit_code == WORKSPACE_TOO_LARGE and not _has_reports(request):
+        limit = f"more than {MAX_WORKSPACE >> 30} GiB, including holes in files and a page for each small file"
+        raise SubmissionSetupError(f"the workspace has {limit}, and before Linux 6.6 it is in memory")
+
+
 def _check_opened(request: JudgeRequest, done: ProcessResult) -> None:
-    """Raises an InfrastructureError where the boxes of this judge were not opened: it has left no report."""
-    if done.exit_code in (0, None) or any(path.name != LOG for path in request.reports.iterdir()):
+    """Raises an InfrastructureError where the boxes of this judge were not opened."""
+    if done.exit_code in (0, None, WORKSPACE_TOO_LARGE) or _has_reports(request):
         return
     _check_machine()
     if done.output.startswith(BWRAP_ERROR):

@@ -59,9 +59,6 @@ HOST_NETWORK = (
     "through the loopback network, which would be that of every program of the host; leave one of the two out"
 )
 ADMIT_S = 60
-MAX_WORKSPACE = 2 << 30
-"""Bytes of a workspace, which is in memory while the tests run."""
-
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BOX_PROCESSES = 8
 """Processes of the subject's container itself, in addition to those of the subject."""

@@ -27,7 +27,7 @@ from slop_code.execution.docker.init_client import finish, forward_stdin, return
 from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_left_over
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
-from slop_code.execution.environment import HANDED_SIZE
+from slop_code.execution.environment import HANDED_SIZE, MAX_WORKSPACE
 from slop_code.execution.helper import LAUNCHER
 from slop_code.execution.process import open_piped
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
@@ -281,7 +281,7 @@ class DockerSandbox:
 
     def source(self, submission: Path) -> tuple[Mount | None, TreeSummary]:
         """The mount of the submission; None when it is sent instead, as for files that only root can read."""
-        measured = summarize(submission, c.MAX_WORKSPACE)
+        measured = summarize(submission, MAX_WORKSPACE)
         mounted = self.settings.mount_workspace and not measured.unreadable
         return Mount(str(submission), c.SOURCE) if mounted else None, measured
 

@@ -15,6 +15,7 @@ from slop_code.execution.concurrency import start_thread
 from slop_code.execution.docker import container_arguments as c
 from slop_code.execution.docker.extra_mounts import Mount
 from slop_code.execution.docker.init_client import START_S, certificate_variables, certificates, wait_until_ready
+from slop_code.execution.environment import MAX_WORKSPACE
 from slop_code.execution.installation.tool_environment import compile_bytecode, tool_failure, tools_too_late
 from slop_code.execution.process import NoAnswerError, ProcessResult, open_piped, run
 from slop_code.execution.sandbox import PATH, SetupJob, UnusableSetupError
@@ -160,8 +161,8 @@ def _measure(docker: DockerSandbox, volume: str, scratch: Path) -> str:
     with _blaming_content(docker, scratch):
         measured = docker.measure(volume)
     size = int(measured.split()[1])
-    if size > c.MAX_WORKSPACE:
-        limit = f"more than {c.MAX_WORKSPACE}, and in containers it is in memory"
+    if size > MAX_WORKSPACE:
+        limit = f"more than {MAX_WORKSPACE}, and in containers it is in memory"
         raise UnusableSetupError(f"the workspace has {size} bytes, {limit}")
     return measured
 

@@ -7,7 +7,9 @@
  *   --mkdir PATH MODE           --tmpfs PATH OPTIONS        --overlay LOWERS UPPER WORK TARGET
  *   --bind SOURCE TARGET ro|rw  --chown PATH UID GID        --copy SOURCE TARGET UID GID
  *   --proc PATH                 a /proc of this box's own processes
- *   --workspace LOWERS SCRATCH TARGET  an overlay with its changes in a tmpfs, or a copy where that does not work
+ *   --workspace LOWERS SCRATCH TARGET MAX_BYTES
+ *                               an overlay with its changes in a tmpfs, or a copy of at most so many bytes where that
+ *                               does not work
  *   --tree NAME PATH            folder for the members of an archive below NAME
  *   --unpack UID GID            unpack a tar archive from stdin
  *   --command PROGRAM FOLDER    make a program a command in the default path, through a link in the new folder

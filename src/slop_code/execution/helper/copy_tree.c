@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +18,10 @@
 struct tally copied;
 static uint32_t crc; /* of the entry that is being copied */
 static struct { uid_t uid; gid_t gid; } owner;
-/* Blocks of zeros become holes, which take no memory, and what cannot be read is there without its content. */
+/* Blocks of zeros become holes, which take no memory, and what cannot be read is there with mode 0: whoever cannot read it
+ * here could not read it in an overlay either. */
 static int for_workspace;
+static unsigned long long room; /* pages that the rest of such a copy may have */
 
 /* CRC-32 as zlib computes it. */
 static void crc_add(const void *data, size_t length) {
@@ -43,8 +46,19 @@ static int is_forbidden(void) { return for_workspace && (errno == EACCES || errn
 
 static int is_zero(const char *data, size_t length) { return length > 0 && !*data && memcmp(data, data + 1, length - 1) == 0; }
 
-/* O_NONBLOCK: opening must not block if the file was replaced by a pipe meanwhile. */
-static void copy_content(int from, int to, const char *name) {
+static unsigned long long page_size(void) { return (unsigned long long)sysconf(_SC_PAGESIZE); }
+
+/* Everything counts as whole pages, and at least as one: many small files must not take more memory than a large one.
+ * Holes count, too, as they do in containers. */
+static void take_room(const struct stat *information) {
+    unsigned long long size = S_ISREG(information->st_mode) ? (unsigned long long)information->st_size : 0;
+    unsigned long long pages = size / page_size() + (size == 0 || size % page_size() > 0);
+    if (pages > room) exit(WORKSPACE_TOO_LARGE);
+    room -= pages;
+}
+
+/* Returns whether the file could be read. O_NONBLOCK: opening must not block if it was replaced by a pipe meanwhile. */
+static int copy_content(int from, int to, const char *name) {
     static char buffer[65536];
     int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (source < 0 && !is_forbidden()) die("cannot read %s", name);
@@ -52,7 +66,7 @@ static void copy_content(int from, int to, const char *name) {
     if (target < 0) die("cannot write %s", name);
     if (source < 0) {
         close(target);
-        return;
+        return 0;
     }
     struct stat information;
     if (fstat(source, &information) != 0) die("cannot read %s", name);
@@ -68,6 +82,7 @@ static void copy_content(int from, int to, const char *name) {
     futimens(target, times);
     close(source);
     close(target);
+    return 1;
 }
 
 static void copy_link(int from, int to, const char *name) {
@@ -114,8 +129,10 @@ static void copy_folder(int from, int to, uint32_t depth) {
         if (fstatat(from, name, &information, AT_SYMLINK_NOFOLLOW) != 0) die("cannot read %s", name);
         char kind = kind_of(information.st_mode);
         if (!kind) continue;
+        if (for_workspace) take_room(&information);
         crc_start(kind, depth, name);
-        if (kind == 'F') copy_content(from, to, name);
+        int is_read = 1, inner_from = -1;
+        if (kind == 'F') is_read = copy_content(from, to, name);
         else if (kind == 'L') copy_link(from, to, name);
         else if (kind == 'D' && mkdirat(to, name, 0700) != 0) die("cannot make %s", name);
         else if (kind == 'P' && mknodat(to, name, S_IFIFO | 0600, 0) != 0) die("cannot make %s", name);
@@ -123,12 +140,14 @@ static void copy_folder(int from, int to, uint32_t depth) {
         copied.entries++;
         copied.checksum += crc;
         set_owner(to, name, owner.uid, owner.gid);
-        if (kind != 'L') set_mode(to, name, information.st_mode);
-        if (kind != 'D') continue;
-        int inner_from = openat(from, name, FOLDER_FLAGS);
-        if (inner_from < 0 && is_forbidden()) continue;
+        if (kind == 'D' && (inner_from = openat(from, name, FOLDER_FLAGS)) < 0) {
+            if (!is_forbidden()) die("cannot enter %s", name);
+            is_read = 0;
+        }
+        if (kind != 'L') set_mode(to, name, is_read ? information.st_mode : 0);
+        if (inner_from < 0) continue;
         int inner_to = openat(to, name, FOLDER_FLAGS);
-        if (inner_from < 0 || inner_to < 0) die("cannot enter %s", name);
+        if (inner_to < 0) die("cannot enter %s", name);
         copy_folder(inner_from, inner_to, depth + 1);
         close(inner_to);
     }
@@ -147,8 +166,9 @@ void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid) {
     close(to);
 }
 
-void copy_workspace(const char *source, const char *target) {
+void copy_workspace(const char *source, const char *target, unsigned long long max_bytes) {
     for_workspace = 1;
+    room = max_bytes / page_size();
     copy_tree(source, target, 0, 0);
     make_reserved_folders(target);
 }

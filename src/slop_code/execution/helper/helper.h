@@ -73,7 +73,7 @@ struct usage {
 };
 
 /* Exit statuses for failures of the helper itself; otherwise it exits like the command that it runs. */
-enum { FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127, SUBJECT_BOX_ENDED = 124 };
+enum { WORKSPACE_TOO_LARGE = 123, SUBJECT_BOX_ENDED = 124, FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 /* process.c */
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -61,13 +61,21 @@ static void read_conf(void) {
     if (!*conf.tests || !*conf.workspace) die("cannot read " CONF_PATH);
 }
 
-/* If nobody listens any more, the subject's box has ended, and `init` is about to end everything here. Until then no test
- * may see this call fail. */
-static _Noreturn void give_up(void) {
+/* Whether the subject's box still takes calls. A connection alone does not tell: when the box ends, the kernel may close
+ * its listener last. A packet that asks for nothing is read, and the connection closed; without a reader it is reset. */
+static int box_takes_calls(void) {
+    uint32_t nothing = 0;
+    int fd = connect_to(SOCKET_PATH);
+    return fd >= 0 && send(fd, &nothing, sizeof nothing, MSG_NOSIGNAL) == sizeof nothing && recv(fd, &nothing, sizeof nothing, 0) == 0;
+}
+
+/* If nobody takes calls any more, the subject's box has ended, and `init` is about to end everything here. Until then no
+ * test may see this call fail. The wait is bounded, for a call by a program that outlives its boxes. */
+static _Noreturn void give_up(const char *message) {
     int error = errno;
-    if (connect_to(SOCKET_PATH) < 0) sleep(END_OF_BOX_S);
+    if (!box_takes_calls()) sleep(END_OF_BOX_S);
     errno = error;
-    die("the subject's box gave up this call");
+    die("%s", message);
 }
 
 /* Tests may copy the entry file to a folder of their own and run it there by its name. A call that fails since its
@@ -143,8 +151,8 @@ static int send_request(char **argv, const char *cwd, const int *given) {
     struct request request;
     int fds[REQUEST_FDS] = {given[0], given[1], given[2], request_file(argv, cwd, &request)};
     int fd = connect_to(SOCKET_PATH);
-    if (fd < 0) die("no answer from the subject's box");
-    if (send_descriptors(fd, &request, sizeof request, fds, REQUEST_FDS) != 0) die("cannot pass the call on");
+    if (fd < 0) give_up("no answer from the subject's box");
+    if (send_descriptors(fd, &request, sizeof request, fds, REQUEST_FDS) != 0) give_up("cannot pass the call on");
     close(fds[3]);
     for (int i = 0; i < 3; i++)
         if (given[i] > 2) close(given[i]);
@@ -286,7 +294,7 @@ int run_main(int argc, char **argv) {
             exit_like(reply);
         }
         errno = got < 0 ? errno : 0;
-        if (got >= 0 || errno != EAGAIN) give_up();
+        if (got >= 0 || errno != EAGAIN) give_up("the subject's box gave up this call");
         pass_signals(signals, box);
         int moved = forward(&streams[0]) | forward(&streams[1]);
         if (!moved) wait_for_more(box, signals, streams);

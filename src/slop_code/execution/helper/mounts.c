@@ -45,9 +45,11 @@ static void limit_tmpfs(const char *path, unsigned long long bytes, unsigned lon
 }
 
 /* Where an overlay cannot mark folders, the workspace is a copy of it, for which the tmpfs gets more room: the disk limit
- * is for what the boxes write. */
+ * is for what the boxes write. No control group counts the copy, so its size is limited, and the submission is blamed if
+ * it exceeds that. The room of the tmpfs is the same, for a submission that grows while it is copied. */
 static void add_workspace(char **words) {
     const char *scratch = words[1], *target = words[2];
+    unsigned long long max_bytes = strtoull(words[3], NULL, 10);
     char up[PATH_MAX], work[PATH_MAX], copy[PATH_MAX];
     struct statvfs limit, used;
     snprintf(up, sizeof up, "%s/up", scratch), snprintf(work, sizeof work, "%s/work", scratch);
@@ -55,8 +57,8 @@ static void add_workspace(char **words) {
     if (can_mark_folders(up)) return;
     snprintf(copy, sizeof copy, "%s/copy", scratch);
     if (statvfs(scratch, &limit) != 0) die("cannot look at %s", scratch);
-    limit_tmpfs(scratch, 1ULL << 50, 1ULL << 40);
-    copy_workspace(target, copy);
+    limit_tmpfs(scratch, limit.f_blocks * limit.f_frsize + max_bytes, limit.f_files + max_bytes / limit.f_frsize);
+    copy_workspace(target, copy, max_bytes);
     if (statvfs(scratch, &used) != 0) die("cannot look at %s", scratch);
     limit_tmpfs(scratch, (limit.f_blocks + used.f_blocks - used.f_bfree) * limit.f_frsize, limit.f_files + used.f_files - used.f_ffree);
     if (umount(target) != 0 || mount(copy, target, NULL, MS_BIND, NULL) != 0) die("cannot mount the copy on %s", target);
@@ -113,7 +115,7 @@ static void unpack_stdin(char **words) { unpack(STDIN_FILENO, (uid_t)atol(words[
 static const struct { const char *name; int words; void (*take)(char **words); } steps[] = {
     {"--mkdir", 2, make_folder},   {"--tmpfs", 2, mount_tmpfs}, {"--overlay", 4, add_overlay}, {"--bind", 3, mount_bind},
     {"--chown", 3, change_owner},  {"--copy", 4, copy},         {"--tree", 2, name_tree},        {"--unpack", 2, unpack_stdin},
-    {"--command", 2, add_command}, {"--proc", 1, mount_proc},  {"--workspace", 3, add_workspace},
+    {"--command", 2, add_command}, {"--proc", 1, mount_proc},  {"--workspace", 4, add_workspace},
 };
 
 int mount_step(const char *name, char **words, int left) {

@@ -45,7 +45,7 @@ extern struct tally copied;
 
 /* copy_tree.c */
 void copy_tree(const char *source, const char *target, uid_t uid, gid_t gid);
-void copy_workspace(const char *source, const char *target);
+void copy_workspace(const char *source, const char *target, unsigned long long max_bytes);
 void set_owner(int folder, const char *name, uid_t uid, gid_t gid);
 void set_mode(int folder, const char *name, mode_t mode);
 int count_main(int argc, char **argv);

@@ -170,6 +170,7 @@ static int is_of_this_box(int fd) {
 }
 
 static void kill_over_limits(int at_once);
+static void collect_children(void);
 
 /* Kills and reaps until nothing is left in the box, as dying processes would count against the next call. One signal is
  * not enough: gVisor does not send it to a process that is being started at that moment. */
@@ -201,11 +202,14 @@ static int handle_packet(int fd) {
 
 /* Returns -1 where the submission may have filled the box. It cannot have done so if it has no process here: the machine,
  * or a group around the box, has no room for one then, so the box ends, and there is no verdict. Several tries, as the
- * shortage may pass. Only for EAGAIN: a submission can use up the memory of its own box. */
+ * shortage may pass. Calls that have ended are collected first, as each is a process until then. Only for EAGAIN: a
+ * submission can use up the memory of its own box. */
 static pid_t fork_call(void) {
     for (int i = 0; i < FORK_TRIES; i++) {
         pid_t pid = fork();
-        if (pid >= 0 || errno != EAGAIN || kill(-1, 0) == 0) return pid;
+        if (pid >= 0 || errno != EAGAIN) return pid;
+        collect_children();
+        if (kill(-1, 0) == 0) return pid;
         usleep(FORK_INTERVAL_US);
     }
     errno = EAGAIN;
