@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
 from slop_code._io import tail
 from slop_code.errors import InfrastructureError
@@ -66,6 +66,13 @@ class StartError(InfrastructureError):
         return StartError, (self.program, self.strerror)
 
 
+class StartOptions(TypedDict, total=False):
+    """As those of Popen."""
+
+    cwd: Path
+    pass_fds: Sequence[int]
+
+
 def run(
     argv: Sequence[str],
     *,
@@ -73,8 +80,7 @@ def run(
     log: Path,
     timeout: float,
     interactive: bool = False,
-    cwd: Path | None = None,
-    pass_fds: Sequence[int] = (),
+    **options: Unpack[StartOptions],
 ) -> ProcessResult:
     """Run a process to its end or its timeout, with output to `log`; nothing of its process group stays.
 
@@ -84,7 +90,7 @@ def run(
     logger.debug("run: %s", _shown(argv))
     with log.open("wb") as sink:
         stdin = None if interactive else subprocess.DEVNULL
-        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), cwd=cwd, pass_fds=pass_fds)
+        process = _start(argv, stdin=stdin, stdout=sink, stderr=sink, env=dict(env), **options)
         try:
             exit_code = _wait(process, timeout)
         finally:
