@@ -85,7 +85,7 @@ test:
 	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m "not long"
 
 long: install $(VENV)/.test
-	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m long
+	$(WITH_BROWSER) $(WITH_DOCKER) $(BIN)/python -m pytest -n auto -m long --durations=40 --durations-min=10
 
 # What is committed, in a system that has nothing but the packages of the README, and in a machine of the next Debian.
 proof:
