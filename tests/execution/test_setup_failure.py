@@ -11,6 +11,7 @@ import pytest
 from slop_code.errors import InfrastructureError, SlowSetupError, SubmissionSetupError
 from slop_code.evaluation.run_tests import repeat_setup
 from slop_code.execution.bubblewrap import bubblewrap_sandbox
+from slop_code.execution.bubblewrap.bubblewrap_sandbox import BubblewrapSandbox
 from slop_code.execution.installation.setup_failure import (
     SetupStep,
     SetupStepError,
@@ -20,7 +21,7 @@ from slop_code.execution.installation.setup_failure import (
 )
 from slop_code.execution.process import ProcessResult
 from slop_code.execution.progress_events import ProgressKind
-from slop_code.execution.sandbox import sandbox_for
+from slop_code.execution.sandbox import SetupJob, sandbox_for
 from slop_code.execution.session import Session
 from slop_code.verification.stored_document import read_document
 from slop_code.verification.verify import verify
@@ -306,6 +307,32 @@ def test_a_command_cannot_look_like_a_box_that_was_not_opened(need, cache, envir
     spec = environment_spec(commands(line), sandbox="bubblewrap")
     with pytest.raises(SubmissionSetupError), Session.open(sandbox_for(spec, cache), make_submission({"main.py": ""})):
         pass
+
+
+@pytest.mark.parametrize("mode", ["000", "444"])
+def test_a_workspace_that_a_command_closes_fails_the_next_command(need, cache, environment_spec, make_submission, mode):
+    """Otherwise set-up code could cancel a bad score."""
+    need("bubblewrap")
+    spec = environment_spec(commands("sh close.sh", "true"), sandbox="bubblewrap")
+    submission = make_submission({"close.sh": f"chmod {mode} /workspace"})
+    with pytest.raises(SubmissionSetupError, match="cannot enter /workspace: Permission denied"):
+        with Session.open(sandbox_for(spec, cache), submission):
+            pass
+
+
+def test_a_command_for_which_earlier_ones_left_no_time_is_too_slow(
+    need, cache, environment_spec, make_submission, tmp_path
+):
+    """Its box may not be open when the time is up."""
+    need("bubblewrap")
+    scratch = tmp_path / "scratch"
+    for name in ("env", "tmp", "home"):
+        (scratch / name).mkdir(parents=True)
+    sandbox = BubblewrapSandbox(environment_spec(), cache)
+    box = sandbox.prepare_setup(
+        SetupJob(submission=make_submission({}), environment={}, scratch=scratch, keep_workspace=True)
+    )
+    assert box.run(["true"], 0.0).exit_code is None
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def setup_arguments(job: SetupJob, prefix: str = sys.base_prefix) -> list[str]:
         "--ro-bind", str(helper_path()), "/slop/box",
         "--overlay-src", str(job.submission),
         "--overlay", str(job.scratch / "layer"), str(job.scratch / "work"), WORKSPACE,
-        "--remount-ro", "/", "--chdir", WORKSPACE, *set_environment(job.environment), "--",
+        "--remount-ro", "/", "--chdir", "/", *set_environment(job.environment), "--",
     ]  # fmt: skip
 
 

@@ -82,6 +82,9 @@ MAX_COPIED_BYTES, MAX_COPIED_ENTRIES = 16 << 20, 1000
 WORKSPACE_TOO_LARGE = 123
 """Exit status of `slopbox init` for a workspace of more than `MAX_WORKSPACE` that had to be copied."""
 
+OPEN_S = 20.0
+"""A box that is not open after this time is a failure of the machine."""
+
 HOLD = "{hold}"
 """Stands for the number of a descriptor, which is known only where the boxes are made."""
 
@@ -229,13 +232,14 @@ class BubblewrapSetupBox(HostSetupBox):
         read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             limits = [str(SETUP_FILE_SIZE), str(SETUP_PROCESSES)]
-            restricted = ["/slop/box", "restrict", *limits, "--opened", str(write), "--", *command]
+            restricted = ["/slop/box", "restrict", *limits, "--opened", str(write), WORKSPACE, "--", *command]
             argv = open_paths([bwrap(), *setup_arguments(self.job, self.prefix), *restricted], self.user)
             with control_groups(SETUP_MEMORY, SETUP_PROCESSES) as groups:
                 files = [str(group / "cgroup.procs") for group in groups]
                 joined = [str(helper_path()), "join-cgroups", *files, "--", *argv]
                 done = run(reaped(joined), env={}, log=self.job.scratch / "log", timeout=timeout, pass_fds=[write])
-            if not _has_byte(read):
+            ran_out_of_time = done.exit_code is None and timeout < OPEN_S  # earlier commands took what it had
+            if not _has_byte(read) and not ran_out_of_time:
                 check_cancelled()
                 _check_machine()
                 reason = (

@@ -66,15 +66,17 @@ static void forbid_links(const char *path) {
     if (statfs(path, &now) != 0 || !(now.f_flags & STATFS_NOSYMFOLLOW)) die("this kernel cannot forbid links below %s", path);
 }
 
-/* restrict BYTES PROCESSES [--user UID GID] [--chdir PATH] [--clearenv] [--setenv NAME VALUE]... [--opened FD] PATH...
- *   -- COMMAND
+/* restrict BYTES PROCESSES [--user UID GID] [--chdir PATH] [--clearenv] [--setenv NAME VALUE]... [--opened FD FOLDER]
+ *   PATH... -- COMMAND
  *
  * Runs a command without any capability, under the filter of system calls: no file grows beyond BYTES, there are no
  * more than PROCESSES (0: any number), and no link below the paths is followed. --opened: a pipe that gets a byte when
- * the box is complete, and that the command does not have, so that nothing else can write or withhold it. */
+ * the box is complete, and that the command does not have, so that nothing else can write or withhold it. Only then the
+ * command's folder is entered: an earlier command may have closed it, which is no failure of the box. */
 int restrict_main(int argc, char **argv) {
     int i = 2;
     int opened = -1;
+    const char *folder = NULL;
     long uid = -1, gid = -1;
     if (argc < 4) die("restrict: no command");
     lower_limit(RLIMIT_FSIZE, argv[0]);
@@ -85,7 +87,7 @@ int restrict_main(int argc, char **argv) {
         else if (strcmp(argv[i], "--chdir") == 0 && i + 1 < argc) {
             if (chdir(argv[++i]) != 0) die("no folder %s", argv[i]);
         }
-        else if (strcmp(argv[i], "--opened") == 0 && i + 1 < argc) opened = atoi(argv[++i]);
+        else if (strcmp(argv[i], "--opened") == 0 && i + 2 < argc) opened = atoi(argv[i + 1]), folder = argv[i + 2], i += 2;
         else if (strcmp(argv[i], "--setenv") == 0 && i + 2 < argc) setenv(argv[i + 1], argv[i + 2], 1), i += 2;
         else die("restrict: %s does not fit here", argv[i]);
     }
@@ -94,6 +96,7 @@ int restrict_main(int argc, char **argv) {
     drop_privileges(uid, gid);
     restrict_calls();
     if (opened >= 0 && (write(opened, "", 1) != 1 || close(opened) != 0)) die("cannot say that the box is open");
+    if (folder && chdir(folder) != 0) die("cannot enter %s", folder);
     execvp(argv[i + 1], argv + i + 1);
     die("cannot run %s", argv[i + 1]);
 }
