@@ -107,6 +107,15 @@ def test_each_environment_is_checked(slop_code, need_bubblewrap, few_pythons, tm
 
 
 @pytest.mark.e2e
+def test_environments_are_named_with_what_is_wrong_in_them(slop_code, refusing_bwrap, tmp_path):
+    file = environment(tmp_path, "name: mine\ntype: local\ncomands: {}\n")
+    status, out, err = slop_code("doctor", "-e", file)
+    assert status == 3
+    assert "no environment mine: cannot be used\n" in out
+    assert f"warning: {file}:3: unknown key comands (ignored); did you mean 'commands'?" in err
+
+
+@pytest.mark.e2e
 def test_a_limit_of_no_namespaces_is_the_cause(need_bubblewrap, need_unshare, few_pythons, tmp_path):
     need_bubblewrap()
     variables = {**os.environ, "SCBENCH_CACHE_DIR": str(tmp_path / "cache")}

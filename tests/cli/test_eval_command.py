@@ -503,7 +503,9 @@ def test_the_wrong_folder_of_problems_is_a_usage_error_and_changes_nothing(bare,
     before = everything(bare)
     status, out, err = slop_code("eval", "good", "--problems-dir", "empty")
     assert (status, out) == (2, "")
-    assert err.splitlines() == ["slop-code: words: no such problem in empty"]
+    assert err.splitlines() == [
+        "slop-code: words: no such problem in empty; give the folder that holds it as --problems-dir"
+    ]
     assert everything(bare) == before
 
 

@@ -265,7 +265,7 @@ def test_one_word_names_a_test_of_the_last_result_unless_it_is_a_path(last, show
 def test_without_a_last_result_it_says_what_to_do(last, show, tmp_path):
     status, _, message = show()
     assert status == 2
-    assert "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot" in message
+    assert "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot without -o" in message
     assert "test_a: no evaluation.json there" in show("test_a")[2]
     last()
     (tmp_path / "cache/last/evaluation.json").write_text("{")

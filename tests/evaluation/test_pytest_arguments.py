@@ -105,7 +105,7 @@ def test_node_ids_and_groups_choose_tests(words, expected):
     [
         (
             ["test_checkpoint_1.py::test_"],
-            "words checkpoint_2: no test test_checkpoint_1.py::test_; give a node id as `-v` lists it",
+            "words checkpoint_2: no test test_checkpoint_1.py::test_; did you mean 'test_checkpoint_1.py::test_a'?",
         ),
         (
             ["test_checkpoint_1.py", "gone.py"],

@@ -152,6 +152,12 @@ def test_no_tests_for_the_checkpoint(tmp_path, names):
     assert str(caught.value) == f"{tmp_path}: no tests for 'checkpoint_1'; expected tests/test_checkpoint_1.py"
 
 
+def test_a_file_of_another_checkpoint_may_be_meant(tmp_path):
+    folder = folder_with(tmp_path, "conftest.py", "test_checkpoint_2.py")
+    with pytest.raises(ConfigError, match=r"expected tests/test_checkpont_2.py; did you mean 'checkpoint_2'\?$"):
+        checkpoint_files(folder, ["checkpoint_1", "checkpont_2"], "checkpont_2", True)
+
+
 def test_links_inside_the_problem_are_followed(tmp_path):
     root = folder_with(tmp_path, "test_a.py")
     (tmp_path / "shared").mkdir()

@@ -33,6 +33,7 @@ print(json.dumps(found))
 """
 
 
+STEP = "give the folder that holds it as --problems-dir"
 OF_RUN = "type: local\nname: run\n"
 
 
@@ -85,13 +86,13 @@ def test_an_unknown_problem_with_snapshots_is_an_issue(world, monday):
     world.run(snapshots={"other": ["x"]})
     [run] = world.discover()
     assert len(run.submissions) == 3
-    assert issues(run) == {"monday/other/checkpoint_1": f"no such problem in {world.problems}"}
+    assert issues(run) == {"monday/other/checkpoint_1": f"no such problem in {world.problems}; {STEP}"}
 
 
 @pytest.mark.parametrize(
     ("given", "folder_name", "reason"),
     [
-        (True, "problems", "no such problem in {}"),
+        (True, "problems", f"no such problem in {{}}; {STEP}"),
         (False, "problems", "no such problem in problems; give --problems-dir"),
         (False, "nowhere", "problems: there is no such folder of problems; give --problems-dir"),
         (True, "problems/words", "{} is itself a problem; give the folder that holds it as --problems-dir"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from slop_code._safe_text import NAME_LIMIT, escape_control
-from slop_code._suggestions import near_or_known
+from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.roster import normal_nodeid
@@ -171,7 +171,9 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}; give a node id as `-v` lists it")
+            names = {name for entry in roster.entries for name in (entry.nodeid, entry.nodeid.partition("::")[2])}
+            step = did_you_mean(word, names) or "; give a node id as `-v` lists it"
+            raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}{step}")
     chosen = [
         entry.nodeid
         for entry in roster.entries

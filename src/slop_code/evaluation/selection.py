@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from slop_code._suggestions import near_or_known
+from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.errors import ConfigError, UsageError
 from slop_code.execution.assets import walk
 
@@ -73,7 +73,11 @@ def checkpoint_files(
     homes = [(file, checkpoint_of(file.name, ordered)) for file in files]
     if all(home != current for _, home in homes):
         expected = f"{tests_dir.name}/test_{current}.py"
-        raise ConfigError(f"{tests_dir.parent}: no tests for {current!r}; expected {expected}")
+        others = [
+            file.stem.removeprefix("test_") for file, home in homes if home is None and file.name.startswith("test_")
+        ]
+        near = did_you_mean(current, others)
+        raise ConfigError(f"{tests_dir.parent}: no tests for {current!r}; expected {expected}{near}")
     homes_in_order = [current, *(name for name in wanted if name != current), None]
     return [str(file) for wanted_home in homes_in_order for file, home in homes if home == wanted_home]
 
@@ -82,7 +86,7 @@ def select(tests_dir: Path, ordered: Sequence[str], names: Iterable[str]) -> Sel
     """The selection for these files to copy."""
     files = sorted(map(PurePosixPath, dict.fromkeys(names)), key=lambda file: file.parts)
     homes = [(file, checkpoint_of(file.name, ordered)) for file in files]
-    homeless = [file for file, home in homes if home is None and is_test_file(file.name)]
+    homeless = [file for file, home in homes if home is None and file.name.startswith("test_")]
     folders = folders_of_tests(files, ordered) if homeless else set()
     return Selection(
         root=tests_dir,

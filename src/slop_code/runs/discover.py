@@ -266,7 +266,8 @@ class _Discovery:
         reason = f"no such problem in {', '.join(map(str, self.folders))}"
         if not any(folder.is_dir() for folder in self.folders):
             reason = _no_folder(*self.folders)
-        return reason if self.explicit else f"{reason}; give --problems-dir"
+        step = "give the folder that holds it as --problems-dir" if self.explicit else "give --problems-dir"
+        return f"{reason}; {step}"
 
     def issues_of_checkpoints(self, run: DiscoveredRun, folder: Path, reason: str) -> Iterator[RunIssue]:
         """An issue for each checkpoint of a problem that cannot be loaded: each folder with a snapshot or a result."""

@@ -256,7 +256,7 @@ def test_the_pace_is_printed_at_intervals():
     shown.clock.now += 1
     shown.progress.tick()
     shown.progress.tick()
-    assert shown.lines[1:] == ["· [1/5] 0 running, 2.0 a minute, about 58 s left"]
+    assert shown.lines[1:] == ["· [1/5] 0 running, 2.0 checkpoints a minute, about 58 s left"]
 
 
 def test_the_pace_is_printed_after_a_silence_too():
@@ -268,7 +268,7 @@ def test_the_pace_is_printed_after_a_silence_too():
     shown.clock.now += SILENCE_S
     shown.progress.tick()
     shown.progress.tick()
-    assert shown.lines[1:] == ["· [1/3] 0 running, 6.0 a minute, about 10 s left"]
+    assert shown.lines[1:] == ["· [1/3] 0 running, 6.0 checkpoints a minute, about 10 s left"]
 
 
 def done_tests(target, count, total=40, failed=0):
@@ -401,7 +401,7 @@ def test_the_view_shows_the_progress_and_running_jobs():
     assert view[0].startswith("2/20 ")
     assert "1 passed  1 not passed" in view[0]
     assert "no verdict" not in view[0]
-    assert view[1].startswith(f"{SHOWN_RUNNING + 2} running, 10.0 a minute, about ")
+    assert view[1].startswith(f"{SHOWN_RUNNING + 2} running, 10.0 checkpoints a minute, about ")
     assert view[2] == "    10.0 s  run/p/checkpoint_3"
     assert len(view) == SHOWN_RUNNING + 3
     assert view[-1] == "  ... and 2 more"

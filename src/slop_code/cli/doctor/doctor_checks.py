@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 UNKNOWN_CAUSE = f"without it there is no isolation here: {OTHERWISE}"
 BOX_USERS = {
-    "unprivileged": "a user of the host that nobody else is",
+    "unprivileged": "a user id of the host for the boxes alone",
     "root": "the host's root, without capabilities",
-    "evaluator": "the user of the evaluator",
+    "evaluator": "the user who runs slop-code",
 }
 """Words of `isolation.ids` in a result."""
 
@@ -102,11 +102,16 @@ def checks(engine: Engine) -> Iterator[Check]:
         yield _user_of_boxes()
 
 
-def check_of_environment(spec: EnvironmentSpec) -> Check:
-    """Its sandbox says whether it can be used here, with its limits, its engine and the Python of its submissions."""
+def check_of_environment(spec: EnvironmentSpec, *, has_sandbox: bool) -> Check:
+    """Its sandbox says whether it can be used here, with its limits, its engine and the Python of its submissions.
+
+    `has_sandbox`: not if other checks have shown that the sandbox cannot be used, with the cause.
+    """
     name = f"environment {spec.name}"
+    if not has_sandbox:
+        return Check(name, False, "cannot be used")
     try:
-        version = sandbox_for(spec, Cache.default()).subject_version()
+        version = sandbox_for(spec, Cache.default()).subject_version() if spec.interpreter() is not None else None
     except SlopCodeError as error:
         return Check(name, False, "cannot be used", str(error))
     return Check(name, True, f"can be used{f', with Python {version}' if version else ''}")

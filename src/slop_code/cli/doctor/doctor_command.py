@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
-from slop_code.cli.messages import print_json
+from slop_code.cli.messages import print_json, print_step
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def _run_checks(arguments: argparse.Namespace) -> int:
     from slop_code.execution.docker.engine import Engine
     from slop_code.execution.environment import load_environment
     from slop_code.execution.sandbox import sandbox_name
+    from slop_code.reporting.text import one_line
 
     specs = [load_environment(name) for name in arguments.environment or ["local"]]
     chosen = {sandbox_name(spec) for spec in specs}
@@ -89,8 +90,11 @@ def _run_checks(arguments: argparse.Namespace) -> int:
     usable = {
         sandbox: all(check.ok for check in results if sandbox in check.needed_for) for sandbox in {*SANDBOXES, *chosen}
     }
-    environments = [check_of_environment(spec) for spec in specs if usable[sandbox_name(spec)]]
+    environments = [check_of_environment(spec, has_sandbox=usable[sandbox_name(spec)]) for spec in specs]
     results += environments
+    for spec in specs:
+        for warning in spec.warnings:
+            print_step(f"warning: {one_line(warning)}")
     if arguments.json:
         print_json({"strict_isolation": usable["bubblewrap"], "checks": [check.to_json() for check in results]})
     else:
@@ -100,13 +104,11 @@ def _run_checks(arguments: argparse.Namespace) -> int:
         for sandbox, kind in TYPES.items():
             state = "submissions run in isolation" if usable[sandbox] else "cannot be used here"
             print(f"environments of type {kind}: {state}")
-    is_usable = len(environments) == len(specs) and all(check.ok for check in environments)
-    return Exit.PASSED if is_usable else Exit.INFRASTRUCTURE
+    return Exit.PASSED if all(check.ok for check in environments) else Exit.INFRASTRUCTURE
 
 
 def _print_profile() -> int:
     """The profile itself is standard output, so that the commands can be run as they are printed."""
-    from slop_code.cli.messages import print_step
     from slop_code.errors import InfrastructureError
     from slop_code.execution.bubblewrap.bwrap_binary import bwrap_candidates
     from slop_code.execution.bubblewrap.namespace_causes import apparmor_profile

@@ -55,8 +55,8 @@ def last_result() -> LastResult:
         changed = (folder / RESULT_FILE).stat().st_mtime
     except OSError as error:
         raise UsageError(
-            "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot, or give the path of a result, "
-            "such as RUN_DIR/problem/checkpoint"
+            "no result is kept yet; evaluate a snapshot with slop-code eval-snapshot without -o, or give the path of a "
+            "result, such as that of -o, or RUN_DIR/problem/checkpoint"
         ) from error
     results = CorrectnessResults.load(folder / RESULT_FILE)
     return LastResult(folder, results, date_text(changed), stored_origin(folder).snapshot)

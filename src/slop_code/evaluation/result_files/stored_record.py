@@ -126,4 +126,5 @@ def edited(fact: str) -> PydanticCustomError:
 def first_mistake(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     location = ".".join(str(part) for part in first["loc"])
-    return f"{location}: {first['msg']}" if location else first["msg"]
+    message = "an unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+    return f"{location}: {message}" if location else message

@@ -197,7 +197,7 @@ def pace(tracker: ProgressTracker) -> str:
     facts = [
         "stopping" if tracker.stopping else "",
         f"{len(running)} running" + (f" ({done} of {total} tests)" if known else ""),
-        f"{rate:.1f} a minute" if rate else "",
+        f"{rate:.1f} checkpoints a minute" if rate else "",
         left_text(left),
     ]
     return ", ".join(fact for fact in facts if fact)
