@@ -172,14 +172,14 @@ def test_a_result_that_cannot_be_written_is_an_infrastructure_error(tmp_path, un
         evaluate(DRIFTING, LARDER, 2, unsandboxed, output=output)
 
 
-def test_an_entry_file_that_this_user_cannot_read_is_no_verdict(tmp_path, unsandboxed, monkeypatch):
+def test_a_submission_of_which_this_user_can_read_nothing_has_no_verdict(tmp_path, unsandboxed, monkeypatch):
     real = os.access
 
     def access(path, *arguments, **options):
-        return Path(path).name != "main.py" and real(path, *arguments, **options)
+        return Path(path).parent != DRIFTING and real(path, *arguments, **options)
 
     monkeypatch.setattr(os, "access", access)
-    with pytest.raises(SubmissionError, match=r"snapshot/main\.py: this user cannot read it, and it starts the"):
+    with pytest.raises(SubmissionError, match=r"snapshot: this user can read none of its files; let this user read"):
         evaluate(DRIFTING, LARDER, 2, unsandboxed, output=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -24,6 +24,7 @@ import pytest
 import yaml
 
 from slop_code.evaluation.config import ProblemConfig
+from slop_code.execution.cache import Cache
 from slop_code.execution.environment import EnvironmentSpec
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of
 from tests.marks import in_long
@@ -112,6 +113,7 @@ def run_script(text: str, home: Path) -> str:
 def environment(home: Path) -> dict[str, str]:
     unwanted = ("SCBENCH_PROBLEMS_DIR", "PYTHON", "PYTEST")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(unwanted)}
+    kept.setdefault("SCBENCH_CACHE_DIR", str(Cache.default().root))  # a page has another default, below /tmp
     path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"
     return {**kept, "PATH": path, "TMPDIR": str(home.parent), "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PWD": str(home)}
 

@@ -204,12 +204,12 @@ def test_a_snapshot_that_cannot_be_read_leaves_the_others_to_merge(world, copies
     [run] = world.discover()
     broken = checkpoint_folder(world.folder / "monday", 1) / "snapshot"
 
-    def listdir(path, real=os.listdir):
+    def scandir(path, real=os.scandir):
         if str(path) == str(broken):
             raise OSError(errno.EIO, "Input/output error")
         return real(path)
 
-    monkeypatch.setattr(os, "listdir", listdir)
+    monkeypatch.setattr(os, "scandir", scandir)
     plan = world.plan([merge_copies(run, copies[:1])])
     assert [issue.label for issue in plan.issues] == ["monday/words/checkpoint_1"]
     assert results(world) == [None, "+", None]
