@@ -62,11 +62,15 @@ static void read_conf(void) {
 }
 
 /* Whether the subject's box still takes calls. A connection alone does not tell: when the box ends, the kernel may close
- * its listener last. A packet that asks for nothing is read, and the connection closed; without a reader it is reset. */
+ * its listener last. A packet that asks for nothing is read, and the connection closed; without a reader it is reset.
+ * No answer in time is one, too, so that no call waits for ever. */
 static int box_takes_calls(void) {
     uint32_t nothing = 0;
+    struct timeval limit = {END_OF_BOX_S, 0};
     int fd = connect_to(SOCKET_PATH);
-    return fd >= 0 && send(fd, &nothing, sizeof nothing, MSG_NOSIGNAL) == sizeof nothing && recv(fd, &nothing, sizeof nothing, 0) == 0;
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0) return 0;
+    if (send(fd, &nothing, sizeof nothing, MSG_NOSIGNAL) != sizeof nothing) return 0;
+    return recv(fd, &nothing, sizeof nothing, 0) == 0 || errno == EAGAIN;
 }
 
 /* If nobody takes calls any more, the subject's box has ended, and `init` is about to end everything here. Until then no
