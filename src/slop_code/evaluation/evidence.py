@@ -229,7 +229,7 @@ def had_no_processor(repeat: Evidence) -> bool:
 
 
 def had_no_memory(repeat: Evidence) -> bool:
-    """Whether the machine had less memory left for this repetition than the submission may use."""
+    """True if the machine had less memory left for this repetition than the submission may use."""
     share = repeat.exit.memory_share if isinstance(repeat.exit, PytestExit) else None
     return share is not None and share < 1
 

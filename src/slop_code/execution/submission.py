@@ -72,7 +72,7 @@ def open_submission(path: Path) -> Path:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Whether this user can read no file directly in the folder, though the owners of all can, as after a copy by root.
+    """True if this user can read no file directly in the folder, though the owners of all can: root copied it.
 
     A single file of this kind may be the submission's own doing, which must not cancel a bad score.
     """

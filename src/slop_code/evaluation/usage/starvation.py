@@ -46,7 +46,7 @@ def _lost_to_host(usage: Usage) -> float:
 
 
 def is_starved(test: TestResult) -> bool:
-    """Whether the failure is not believed, because the machine had no processor or no memory for the test."""
+    """True if the failure is not believed, because the machine had no processor or no memory for the test."""
     return test.status != "passed" and (lacked_memory(test) or lacked_processor(test))
 
 
