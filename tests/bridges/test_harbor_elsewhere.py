@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from slop_code.execution.cache import Cache
 
+pytestmark = pytest.mark.long
+
 HITCOUNT = ROOT / "examples/problems/hitcount"
 SCRIPT = Path(__file__).parent / "harbor_agents/verify_elsewhere.py"
 

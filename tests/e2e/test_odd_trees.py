@@ -216,7 +216,7 @@ TESTS_OF_ODD_NAMES = """
 READ = "import sys; open(sys.argv[1]).close(); print('read', end='')"
 
 
-@pytest.mark.parametrize("sandbox", ["bubblewrap", "docker"])
+@pytest.mark.parametrize("sandbox", ["bubblewrap", *in_long("docker")])
 def test_tests_with_names_that_are_not_utf8_are_run(sandbox, evaluate, make_problem, make_submission):
     """Names of code, of data, of a submission's file, and of tests that take theirs from files."""
     problem = make_problem({"test_checkpoint_1.py": TESTS_OF_ODD_NAMES})

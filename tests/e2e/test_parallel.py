@@ -237,6 +237,7 @@ def test_pytest_arguments_select_the_same_tests_in_parallel(miniature, evaluate,
     assert reasons == ["" if left else "the pytest arguments select none of the tests"] * 2
 
 
+@pytest.mark.long  # waits for a session timeout
 def test_a_hang_in_one_pair_leaves_the_other_alone(make_problem, make_submission, evaluate, tmp_path):
     tests = {
         "test_checkpoint_1.py": "def test_a(): pass\ndef test_b(): assert False\ndef test_c(): pass\n",

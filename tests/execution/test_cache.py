@@ -9,6 +9,7 @@ import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import TestCase
 
 import pytest
 
@@ -76,11 +77,11 @@ def test_an_entry_is_built_once(tmp_path):
     assert len(calls) == 1
 
 
-def test_hits_and_misses_are_logged(tmp_path, caplog):
-    with caplog.at_level(logging.DEBUG, "slop_code"):
+def test_hits_and_misses_are_logged(tmp_path):
+    with TestCase().assertLogs("slop_code", logging.DEBUG) as logs:
         for _ in range(2):
             Cache(tmp_path).load_or_build("kind", "key", whole, Path)
-    assert [record.getMessage() for record in caplog.records] == [
+    assert [record.getMessage() for record in logs.records] == [
         "cache miss: building kind/key",
         "cache hit: kind/key",
     ]

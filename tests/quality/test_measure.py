@@ -93,6 +93,7 @@ def parts(quality):
     return quality.implementation, quality.tests
 
 
+@pytest.mark.long
 def test_implementation_and_tests_are_measured_apart(plain):
     own, tests = parts(plain)
 
@@ -138,6 +139,7 @@ def test_the_same_submission_is_measured_once_and_a_second_measurement_gives_the
     assert scb_check.measure(folder) == plain
 
 
+@pytest.mark.long
 def test_a_submission_cannot_steer_the_measurement(scb_check, plain, submission):
     directives = "# ast-grep-ignore\n# scbc ignore[bool-comparison]\n# noqa\n"
     code = {name: directives + text.replace("\n", "  # ast-grep-ignore\n") for name, text in FILES.items()}
@@ -222,6 +224,7 @@ def test_a_submission_cannot_break_the_measurement(scb_check, plain, submission,
     assert quality.whole_implementation is None
 
 
+@pytest.mark.long
 def test_a_submission_beyond_the_limits_of_an_evaluation_has_a_reason(scb_check, submission):
     folder = submission(FILES)
     with (folder / "huge.bin").open("wb") as stream:
@@ -242,6 +245,7 @@ def test_odd_names_change_nothing(scb_check, plain, submission):
     assert parts(scb_check.measure(folder)) == parts(plain)
 
 
+@pytest.mark.long
 def test_what_cannot_be_measured_has_a_reason_and_no_zero(scb_check, submission):
     empty = scb_check.measure(submission({"main.go": "package main\n", "README.md": "x"}, "go"))
     broken = scb_check.measure(submission({"main.py": "def f(:\n"}, "broken"))
@@ -283,6 +287,7 @@ def test_every_package_of_the_lock_has_a_hash():
     assert "http" not in LOCK.read_text()
 
 
+@pytest.mark.long
 def test_the_command_writes_a_record_beside_each_snapshot(scb_check, plain, submission, tmp_path, capsys):
     folder = tmp_path / "run"
     for number in (1, 2, 3):
@@ -306,6 +311,7 @@ def test_the_command_writes_a_record_beside_each_snapshot(scb_check, plain, subm
     assert "erosion 0." in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_failed_measurement_changes_no_verdict(scb_check, evaluation, capsys):
     checkpoint, command = evaluation
     (checkpoint / QUALITY_FILE).write_text("{}")
