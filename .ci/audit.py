@@ -30,7 +30,7 @@ class AuditResult:
 
 
 def audit_result(report: str, pinned: Iterable[tuple[str, str]], stderr: str = "") -> AuditResult:
-    """`report`: the output of pip-audit, JSON if it worked; `pinned`: name and version of every package."""
+    """`report` is the output of pip-audit, JSON if it worked. `pinned` has the name and version of every package."""
     try:
         entries: list[dict[str, Any]] = json.loads(report)["dependencies"]
         looked_up: dict[tuple[str, str], list[dict[str, Any]]] = {}

@@ -29,7 +29,7 @@ class Pinned:
     name: str
     version: str
     marker: str = ""
-    """Environment marker; empty: installed everywhere."""
+    """Environment marker, or empty if it is installed everywhere."""
 
     via: tuple[str, ...] = ()
     """The packages that require it."""

@@ -1,6 +1,6 @@
 """(d) A run that is up to date: every snapshot is checked against its result, and the summary is written again.
 
-The runs are generated: small snapshots, and results with the right digests; `slop-code merge` makes their index. Time
+The runs are generated: small snapshots, and results with the right digests. `slop-code merge` makes their index. Time
 and memory must not grow with the number of tests.
 """
 

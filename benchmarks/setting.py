@@ -43,10 +43,10 @@ class Bench:
 
     print_step: Callable[[str], None] = lambda _: None
     soak_s: int | None = None
-    """Duration of the search for growth in part (i); None: that of the scale."""
+    """Duration of the search for growth in part (i), or None for that of the scale."""
 
     tiny_checkpoints: int | None = None
-    """Checkpoints of the larger run of part (c); None: those of the scale."""
+    """Checkpoints of the larger run of part (c), or None for those of the scale."""
 
     def size(self, whole: Choice, quick: Choice, least: Choice) -> Choice:
         return (whole, quick, least)[SCALES.index(self.scale)]

@@ -253,7 +253,7 @@ def need_bubblewrap(environment_spec: Callable[..., EnvironmentSpec]) -> Callabl
 
 @pytest.fixture(scope="session")
 def need_unshare() -> Callable[..., list[str]]:
-    """`need_unshare("--mount")`: words before a command that is to run so; skips by the rule of `need_bubblewrap`."""
+    """`need_unshare("--mount")`: words before a command that is to run so. Skips by the rule of `need_bubblewrap`."""
 
     def check(*options: str) -> list[str]:
         words = ["unshare", *options]
@@ -303,7 +303,7 @@ def need_runsc(need_docker: Callable[[], None], environment_spec: Callable[..., 
 def need(
     need_bubblewrap: Callable[[], None], need_docker: Callable[[], None], need_runsc: Callable[[], None]
 ) -> Callable[[str], None]:
-    """`need("docker")`: skips where there is no such sandbox, by the rules above; others are never missing."""
+    """`need("docker")` skips where there is no such sandbox, by the rules above. Others are never missing."""
     checks = {"bubblewrap": need_bubblewrap, "docker": need_docker, "runsc": need_runsc}
     return lambda sandbox: checks.get(sandbox, lambda: None)()
 
@@ -391,7 +391,7 @@ def evaluate(
     environment_spec: Callable[..., EnvironmentSpec],
     need: Callable[[str], None],
 ) -> Callable[..., CorrectnessResults]:
-    """`evaluate(problem, submission, 1)`: a real evaluation; skips where it cannot have its sandbox."""
+    """`evaluate(problem, submission, 1)`: a real evaluation. Skips where it cannot have its sandbox."""
 
     def run(
         problem: ProblemConfig,

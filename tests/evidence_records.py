@@ -32,7 +32,7 @@ def evidence_of(
     faults=(),
     **more,
 ):
-    """The roster is that of the reported tests, unless it is given; `finished`: the exit code in the stream."""
+    """The roster is that of the reported tests, unless it is given. `finished` is the exit code in the stream."""
     report = ParsedReport(tests, reported_exit, tuple(collection_errors))
     stream = Stream(
         results={test.nodeid: test for test in tests if source == "stream"},

@@ -27,7 +27,7 @@ def case(name: str = "test_a", status: str = "passed", **fields: Any) -> TestRes
 
 
 def cases(tests: str | Mapping[str, str] | Iterable[TestResult | dict[str, Any]]) -> list[TestResult]:
-    """`"+-s"`: a mark for each test, `{"test_a": "passed"}`: a status for each name, or the tests themselves."""
+    """A mark for each test (`"+-s"`), a status for each name (`{"test_a": "passed"}`), or the tests themselves."""
     if isinstance(tests, str):
         tests = {f"test_{number}": STATUSES[mark] for number, mark in enumerate(tests)}
     if isinstance(tests, Mapping):

@@ -31,7 +31,7 @@ def write_agent_run(
     usage: Mapping[str, Any] | None = None,
     submission: str | None = None,
 ) -> Path:
-    """`{"words": ["++++", "+-++", "!"]}`: marks as for `write_run`; the tests are of the four groups in turn."""
+    """`{"words": ["++++", "+-++", "!"]}`: marks as for `write_run`. The tests are of the four groups in turn."""
     for name, checkpoints in problems.items():
         for number, marks in enumerate(checkpoints, start=1):
             failed = marks == "!"

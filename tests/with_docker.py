@@ -1,4 +1,4 @@
-"""Run a command with Docker at hand: `python tests/with_docker.py COMMAND…`; the exit status is the command's.
+"""Run a command with Docker at hand: `python tests/with_docker.py COMMAND…`. The exit status is the command's.
 
 A daemon that answers is used as it is; where none does, root gets a private one for as long as the command runs. Two
 images are made of Debian's packages, as a registry is not always in reach, and kept in the user's cache.

@@ -47,7 +47,7 @@ UNITS = {
 
 
 def growth(tiny: Sequence[TinyEvaluator], seconds: int) -> list[Row]:
-    """`tiny`: those that take turns; they share an evaluator, whose templates are there already."""
+    """Those in `tiny` take turns. They share an evaluator, whose templates are there already."""
     samples, done = [], 0
     for _ in range(SLICES):
         done += sum(tiny[0].outcomes(until(time.monotonic() + seconds / SLICES, tiny)))

@@ -88,7 +88,7 @@ def checked(outcomes: Iterable[EvaluatorOutcome], programs: Sequence[Program]) -
 
 
 def difference(program: Program, outcome: EvaluatorOutcome) -> str | None:
-    """Between a result and what is known of the program; None: there is none."""
+    """The difference between a result and what is known of the program, or None if there is none."""
     results = outcome.results
     if results is None or results.infrastructure_failure:
         return str(outcome.error or (results and results.infrastructure_failure_reason))

@@ -187,7 +187,7 @@ class BestEffortStream:
 
 
 def os_error_text(error: OSError, location: object) -> str:
-    """Location, fact and next step; `location`: where the error names none."""
+    """Location, fact and next step. `location` is used where the error names none."""
     steps = {
         errno.EACCES: "; give this user access to it",
         errno.ENOSPC: "; the disk is full: free space there",

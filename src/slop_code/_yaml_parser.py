@@ -146,7 +146,7 @@ def _refuse_duplicate_keys(node: yaml.MappingNode, path: Path) -> None:
 
 
 def _refused(path: Path, message: str, mark: Any = None) -> ConfigError:
-    """A file that is no YAML of ours; `mark`: the position in it."""
+    """A file that is no YAML of ours. `mark` is the position in it."""
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
     return ConfigError(mistakes=[ConfigMistake(path, message, line, column)])
 

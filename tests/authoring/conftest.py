@@ -81,7 +81,7 @@ def authored(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def bench(authored: Callable[..., Path]) -> Callable[..., Workbench]:
-    """`bench(overlay, repeat=2)`: a workbench of such a problem; what evaluates on it asks for `cache`, too."""
+    """`bench(overlay, repeat=2)`: a workbench of such a problem. What evaluates on it asks for `cache`, too."""
 
     def make(*overlays: Mapping[str, str | None], **effort: Any) -> Workbench:
         problem = ProblemConfig.from_yaml(authored(*overlays))

@@ -69,7 +69,7 @@ class Harbor:
         return done.stdout
 
     def run(self, task: Path, script: Path, *options: str) -> HarborTrial:
-        """One trial of the task; `script`: the folder that the agent follows."""
+        """One trial of the task. `script` is the folder that the agent follows."""
         jobs = self.folder / "jobs"
         name = f"job-{len([*jobs.glob('*')])}"
         argv = [self.python.with_name("harbor"), "run", "--path", task, "--jobs-dir", jobs, "--job-name", name, "--yes"]

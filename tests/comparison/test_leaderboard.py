@@ -15,7 +15,7 @@ AURORA, BASALT = AgentIdentity(model="aurora"), AgentIdentity(model="basalt")
 
 
 def line(run, problem, number, passed, **fields):
-    """`passed`: tests of the four groups that passed, of one in each; None for no verdict."""
+    """`passed` counts the tests of the four groups that passed, of one in each; None for no verdict."""
     plain = {"state": "evaluated", "pass_counts": counts(*(passed or (0, 0, 0, 0))), "total_counts": counts(1, 1, 1, 1)}
     if passed is None:
         plain = {"state": "infrastructure_failure", "reason": "killed"}

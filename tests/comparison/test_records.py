@@ -80,7 +80,7 @@ def test_the_other_way_round(change, back):
 
 @pytest.fixture
 def evaluated(world):
-    """`evaluated("a", {"words": ["++", "+-"]}, "text")`: marks of the tests at each checkpoint; the same text and
+    """`evaluated("a", {"words": ["++", "+-"]}, "text")`: marks of the tests at each checkpoint. The same text and
     number are the same submission. A mark of "!" is an infrastructure failure."""
 
     def make(name, problems, text=None, **keys):

@@ -84,7 +84,7 @@ class Sums:
         environment: Mapping[str, object] | None = None,
         salt: str = "",
     ) -> Path:
-        """`mains`: main.py by the checkpoint; without it, three good submissions that have their like in no other run.
+        """`mains` has main.py by the checkpoint. Without it, three good submissions have their like in no other run.
 
         With the same `salt`, those of two runs are the same.
         """

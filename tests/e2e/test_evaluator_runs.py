@@ -266,7 +266,7 @@ def allocated_blocks():
 
 @pytest.mark.parametrize(("warm", "more"), [(8, 4), *in_long((50, 150))])
 def test_many_evaluations_leave_nothing_that_grows(evaluator, problem, cache, make_submission, warm, more):
-    """Counts, not times: descriptors, threads, objects in memory, sessions; processes at the end."""
+    """Counts, not times: descriptors, threads, objects in memory, sessions, and at the end processes."""
     folder = make_submission(FILES)
     sources = [folder, FILES, packed(folder), {"../x": ""}, {**FILES, "main.py": "raise SystemExit(1)"}]
 

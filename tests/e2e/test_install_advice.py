@@ -11,7 +11,7 @@ from tests.command import SLOP_CODE
 
 @pytest.fixture
 def without(tmp_path):
-    """`slop-code cache warm` with an empty cache, in namespaces of its own; `size`: of the disk of the cache."""
+    """`slop-code cache warm` with an empty cache, in namespaces of its own. `size` is that of the disk of the cache."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rmn", "true"], check=False).returncode != 0:
         pytest.skip("unshare cannot make namespaces here")
 

@@ -43,7 +43,7 @@ def printed(*arguments, cwd, statuses=(0,)):
 
 @pytest.fixture(scope="module")
 def runs_folder(cache, need_bubblewrap, tmp_path_factory):
-    """Two runs: one is evaluated, breaks and lacks a snapshot; the other passes everything."""
+    """Two runs. One is evaluated, breaks and lacks a snapshot, and the other passes everything."""
     need_bubblewrap()
     folder = tmp_path_factory.mktemp("report")
     corkboard = EXAMPLES / "problems/corkboard/solutions/checkpoint_1"

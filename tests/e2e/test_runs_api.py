@@ -25,7 +25,7 @@ def boxes(cache, need_bubblewrap):
 
 @pytest.fixture
 def submission(sums, environment_spec, tmp_path):
-    """One of the first checkpoint; `environment`: keys over those of a plain one."""
+    """One of the first checkpoint. `environment` has keys over those of a plain one."""
     problem = ProblemConfig.from_yaml(sums.problems / sums.problem)
 
     def make(name, *, kind="good", first="", environment=None):

@@ -1,4 +1,4 @@
-"""Trees as tar streams: what Python packs the helper unpacks and the other way round; hostile archives are refused."""
+"""Tar streams of trees that Python packs and the helper unpacks or the other way round, and refused hostile ones."""
 
 from __future__ import annotations
 

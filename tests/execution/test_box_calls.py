@@ -119,7 +119,7 @@ sys.exit(done.returncode)
 
 @pytest.fixture
 def call_in_full_group(helper, box):
-    """A call of the submission where the group around both boxes is full; `before`: what an earlier call runs."""
+    """A call of the submission where the group around both boxes is full. `before` is what an earlier call runs."""
 
     def run(before):
         judge = [INTERPRETER, "-c", FILL_AND_CALL, "/slop/slop-run", before]

@@ -47,7 +47,7 @@ def pool():
 
 @pytest.fixture
 def used(pool, own_cache):
-    """`used("a")`: the template of this key, at its second use; or why there is none."""
+    """`used("a")`: the template of this key, at its second use, or why there is none."""
 
     def use(key="a", packet=None, timeout=60.0):
         argv = answering({"ready": "imported"} if packet is None else packet)

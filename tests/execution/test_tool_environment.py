@@ -93,7 +93,7 @@ def test_the_deadline_of_the_tools_is_named():
 
 
 class ScriptedUv:
-    """uv that fails with these outputs, one after the other; None: it succeeds."""
+    """uv that fails with these outputs, one after the other, and succeeds for None."""
 
     folder = ""
 

@@ -75,7 +75,7 @@ def stored(campaign: CampaignFolder) -> dict[Path, StoredEntry]:
 
 
 def repeated_work(campaign: CampaignFolder, said: str, kind: str) -> Iterator[str]:
-    """`kind`: of the fault; `said`: by the evaluator that it came over."""
+    """`kind` is that of the fault. `said` is what the evaluator that it came over has said."""
     events, excused = campaign.new_events(), campaign.excused()
     finished = {digest_of(path.parent / "snapshot"): path for path in campaign.before if path not in campaign.touched}
     kept = {

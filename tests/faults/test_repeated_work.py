@@ -19,7 +19,7 @@ from tests.faults.repeated_work import (
 
 
 def events(text):
-    """`a0 a0! a1`: a is begun, fails, is begun once more; `/` is the next start."""
+    """`a0 a0! a1`: a is begun, fails, is begun once more. `/` is the next start."""
     starts = enumerate(text.split("/"))
     words = [(number, word) for number, part in starts for word in part.split()]
     return [

@@ -1,4 +1,4 @@
-"""Policies: a second evaluator, written as simply as can be, agrees; and any text is a policy or wrong in words."""
+"""Policies: agreement with a second evaluator, written as simply as can be, and any text as a policy or an error."""
 
 from __future__ import annotations
 

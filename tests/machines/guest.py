@@ -1,4 +1,4 @@
-"""Work of a machine that has booted: `python3 -m machines.guest`, as root; it has no package but Python's own.
+"""Work of a machine that has booted: `python3 -m machines.guest`, as root, with no package but Python's own.
 
 Lines with the mark go to the person who called `make vm`; the whole console is in the log.
 """

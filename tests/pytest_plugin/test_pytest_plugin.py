@@ -96,7 +96,7 @@ CALLS = "def test_own(run):\n    assert run() == ['python', 'solutions/checkpoin
 
 @pytest.fixture
 def problem(tmp_path):
-    """`problem({"tests/conftest.py": ...})`: its folder; what is None is not there."""
+    """`problem({"tests/conftest.py": ...})`: its folder. What is None is not there."""
 
     def write(changes=None):
         files = {**PROBLEM, **(changes or {})}

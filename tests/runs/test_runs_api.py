@@ -27,7 +27,7 @@ LONG_S = 60
 
 
 class Held:
-    """Jobs of one slot that wait for the test: `submitted` tells each, `stopping` that one is to end; `go` lets go."""
+    """Jobs of one slot that wait for the test: `submitted` tells each, `stopping` that one is to end, `go` lets go."""
 
     slots = 1
     answer = go = stopping = submitted = None

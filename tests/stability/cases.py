@@ -59,7 +59,7 @@ def all_cases(empty: Path) -> list[Case]:
 
 
 def chosen(cases: Sequence[Case], words: str) -> list[Case]:
-    """`words`: `small`, `all`, or names with commas between them; those that are not there are a KeyError."""
+    """`words` is `small`, `all`, or names with commas between them. Those that are not there are a KeyError."""
     if words == "all":
         return list(cases)
     by_name = {case.name: case for case in cases}

@@ -242,7 +242,7 @@ def test_an_edited_raw_report(result):
 
 
 def in_json(name, outcome, *, code=None, recount=True):
-    """A test's outcome in the JSON report, with all that goes with it; None: it is gone."""
+    """A test's outcome in the JSON report, with all that goes with it, or None if it is gone."""
 
     def change(report):
         found = next(test for test in report["tests"] if test["nodeid"].endswith(name))

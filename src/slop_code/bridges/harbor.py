@@ -58,7 +58,7 @@ class SlopCodeVerifier(BaseVerifier):  # type: ignore[misc]
     """Keyword arguments come from `--verifier-kwarg NAME=VALUE`; a task that slop-code exported needs none.
 
     `problem`: its name or path. `problems_dir`: folder of problems, else that of `SCBENCH_PROBLEMS_DIR`.
-    `checkpoint`: its name or number, for a task without steps; steps are called like checkpoints.
+    `checkpoint`: its name or number, for a task without steps. Steps are called like checkpoints.
     `evaluation_environment`: that of `slop-code -e`. `workspace`: folder of the submission in the container.
     `group_rates`: add the pass rates of the groups, which not every checkpoint has.
     """

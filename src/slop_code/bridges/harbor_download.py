@@ -67,7 +67,7 @@ class AgentContainer:
         raise SubmissionError(reason)
 
     def _copy(self, path: str, target: Path) -> str | None:
-        """The reason for which there is no such folder, or no whole one; None: `target` has all of it."""
+        """The reason for which there is no such folder, or no whole one; None if `target` has all of it."""
         log, until = target.with_name("download.log"), time.monotonic() + DOWNLOAD_S
         try:
             with open_piped([self.engine.binary, "cp", f"{self.name}:{path}", "-"], log) as child:

@@ -74,7 +74,7 @@ def secrets_of(problem: ProblemConfig) -> Iterator[Secret]:
 
 
 def exposed_secret(problem: ProblemConfig, tree: Mapping[Path, bytes], specifications: set[Path]) -> str | None:
-    """The first test or solution that one of the exported files has, in words; None: no file has any."""
+    """The first test or solution that one of the exported files has, in words, or None if no file has any."""
     secrets = [*secrets_of(problem)]
     for secret in secrets:
         whole = secret.content.strip()

@@ -136,7 +136,7 @@ def problem_task(
     """A sample for each problem, in Inspect's Docker sandbox unless another one is chosen.
 
     `checkpoints`: only so many, from the first. `environment`: that of the evaluations, not of the sandbox.
-    `agent`: an agent or a solver, or the name of a registered one; the default is `react` with `bash`.
+    `agent`: an agent or a solver, or the name of a registered one. The default is `react` with `bash`.
     """
     given = [problem] if isinstance(problem, str) else list(problem)
     samples = [_sample(name, checkpoints, environment) for name in given]

@@ -133,7 +133,7 @@ class ProblemConfig(FileModel):
     test_dependencies: list[str] = Field(default_factory=list)
     in_process: bool = False
     parallel: Annotated[int | Literal["auto"], BeforeValidator(_check_pairs)] = 1
-    """Maximum number of judge/subject pairs that run at a time; `auto`: as many as are proven safe and useful."""
+    """Maximum number of judge/subject pairs that run at a time, or `auto` for as many as are proven safe and useful."""
 
     parallel_by: Unit = "file"
     visible: list[TestsGlob] = Field(default_factory=list)

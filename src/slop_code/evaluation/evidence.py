@@ -44,7 +44,7 @@ MISSING = "is missing"
 SETUP_LIMIT = 16 * 1024
 
 ReportSource = Literal["json-report", "ctrf", "stream", "setup"]
-"""From the most to the least detailed; `setup`: pytest never ran, because the submission's set-up failed."""
+"""From the most to the least detailed. With `setup`, pytest never ran, because the submission's set-up failed."""
 
 Parsed = TypeVar("Parsed")
 ReportParser = Callable[[bytes], ParsedReport]
@@ -58,7 +58,7 @@ class PytestExit(Stored):
     """None: pytest did not end by itself."""
 
     session_timeout: Duration | None
-    """Seconds; None: there was no session timeout."""
+    """Seconds, or None if there was no session timeout."""
 
     error: str | None
     """The failure of the boxes. The files of pytest are not used then."""

@@ -62,14 +62,14 @@ def group_for(
 def checked_group_for(
     test_checkpoint: Any, markers: Any, current_checkpoint: Any, custom: Mapping[str, GroupType], ordered: Sequence[str]
 ) -> GroupType:
-    """`group_for`, with arguments of a caller; `ordered`: the problem's checkpoints."""
+    """`group_for`, with arguments of a caller. `ordered` has the problem's checkpoints."""
     home = _checked_checkpoint("test_checkpoint", test_checkpoint, ordered)
     current = _checked_checkpoint("current_checkpoint", current_checkpoint, ordered)
     return group_for(home, check_texts("markers", markers, "a list of marker names"), current, custom)
 
 
 def group_of_ctrf_test(test: Mapping[str, Any], checkpoint_name: Any, custom: Any, ordered: Sequence[str]) -> GroupType:
-    """`custom`: markers to their configuration or to their group; `ordered`: the problem's checkpoints."""
+    """`custom` maps markers to their configuration or to their group. `ordered` has the problem's checkpoints."""
     path, tags = test.get("filePath"), test.get("tags")
     if not isinstance(path, str) or not path:
         raise UsageError("a CTRF test without filePath has no group: its file says which checkpoint it belongs to")

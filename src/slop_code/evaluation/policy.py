@@ -1,4 +1,4 @@
-"""Pass policies: names, and expressions over the groups; pass rates."""
+"""Pass policies, which are names or expressions over the groups, and pass rates."""
 
 from __future__ import annotations
 

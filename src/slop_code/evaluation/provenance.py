@@ -55,7 +55,7 @@ def provenance_of(
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
-    """`digests`: those that are not known from the configuration; None if the evaluation failed before it had them."""
+    """`digests` has those not known from the configuration. One is None if the evaluation failed before it had it."""
     problem, tools = context.problem, context.installed_tools
     return Provenance(
         digests={

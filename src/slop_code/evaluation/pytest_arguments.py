@@ -166,7 +166,7 @@ def options_of(words: Sequence[str]) -> list[str]:
 def chosen_tests(
     roster: Roster, arguments: PytestArguments, group_of: Callable[[RosterEntry], GroupType], location: str
 ) -> list[str] | None:
-    """The tests that node ids and groups choose, in order; None: all. Raises UsageError if they choose none."""
+    """The tests that node ids and groups choose, in order, or None for all. Raises UsageError if they choose none."""
     if not arguments.tests and not arguments.groups:
         return None
     for word in arguments.tests:

@@ -104,7 +104,7 @@ class PytestRunner:
         `repeat_starved`: tests for which the machine had no processor or no memory run again, alone.
         `alone`: no other evaluation with this cache runs tests meanwhile.
         `verbose`: the logger `slop_code` logs every step, to standard error if it has no handler.
-        `unsent`: a submission beyond the limits on another machine; the folder here is empty.
+        `unsent`: a submission beyond the limits on another machine. The folder here is empty.
         `templates`: judges are forked from these where possible, with the same results.
         """
         self.problem = problem

@@ -120,7 +120,7 @@ class Digests(StoredWhole):
     environment: str = ""
     image: str | None = None
     python: str | None = None
-    """No digest, but the version of the submission's Python; None: it is in another language."""
+    """No digest, but the version of the submission's Python, or None if it is in another language."""
 
 
 class Provenance(StoredWhole):
@@ -129,7 +129,7 @@ class Provenance(StoredWhole):
     """Results of two versions may differ for the same submission."""
     test_dependencies: dict[str, str] = Field(default_factory=dict)
     test_lock: str | None = None
-    """Digest of the problem's lock of its test_dependencies; None: there is none."""
+    """Digest of the problem's lock of its test_dependencies, or None if there is none."""
     python: str = ""
     platform: str = ""
     slop_code: str = ""

@@ -39,7 +39,7 @@ class RosterEntry:
     """Closest to the test first."""
 
     pair: int | None = None
-    """The judge/subject pair that runs the test, counted from 1; None: no pair does."""
+    """The judge/subject pair that runs the test, counted from 1, or None if no pair does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class PytestSettings:
     """Gets the output of pytest as it is printed."""
 
     seed: int | None = None
-    """Shuffles the tests, and seeds `random` in them; None: neither."""
+    """Shuffles the tests, and seeds `random` in them; None does neither."""
 
     interactive: bool = False
     """pytest reads the evaluator's standard input, and there is no session timeout."""

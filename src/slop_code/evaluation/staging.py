@@ -82,10 +82,10 @@ class JudgeSelection:
     """The tests that a judge is to run, and in which order."""
 
     only: Sequence[str] | None = None
-    """The node ids; None: all."""
+    """The node ids, or None for all."""
 
     seed: int | None = None
-    """Shuffles the tests, and seeds Python's hashes; None: neither."""
+    """Shuffles the tests, and seeds Python's hashes; None does neither."""
 
     quarantined: Sequence[str] = ()
     """The node ids of quarantined tests."""

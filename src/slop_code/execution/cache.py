@@ -271,14 +271,14 @@ def _remove_if_abandoned(folder: Path) -> bool:
         except OSError:
             return False
     try:
-        folder.rmdir()  # empty: its maker was killed at once; otherwise this fails
+        folder.rmdir()  # it is empty if its maker was killed at once; otherwise this fails
     except OSError:
         return False
     return True
 
 
 def remove_whole(folder: Path, aside: Path) -> None:
-    """Remove a tree that others may use: after a kill it is still whole, or gone; its rest is `.tmp…` in `aside`."""
+    """Remove a tree that others may use. After a kill it is whole, or gone with its rest as `.tmp…` in `aside`."""
     scratch = Path(tempfile.mkdtemp(prefix=".tmp", dir=aside))
     with contextlib.suppress(FileNotFoundError):  # another evaluator was faster
         folder.rename(scratch / folder.name)

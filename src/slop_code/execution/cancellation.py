@@ -73,7 +73,7 @@ def cancel_scope(token: CancelToken) -> Iterator[None]:
 
 @contextlib.contextmanager
 def deadline(seconds: float | None, message: str) -> Iterator[None]:
-    """Waits in this block raise InfrastructureError with this message once the time is over; None: never.
+    """Waits in this block raise InfrastructureError with this message once the time is over, or never if it is None.
 
     Cancellation from outside still ends the block as before.
     """

@@ -101,7 +101,7 @@ class DockerSpec(FileModel):
     network: str | None = None
     user: Text | None = None
     runtime: Annotated[str, Field(min_length=1)] | None = None
-    """For set-up and the submission; None: the engine's default, which the tests always have."""
+    """For set-up and the submission, or None for the engine's default, which the tests always have."""
 
 
 class VariablesSpec(FileModel):
@@ -181,7 +181,7 @@ class EnvironmentSpec(FileModel):
     commands: CommandsSpec = Field(default_factory=CommandsSpec)
     snapshot: SnapshotSpec = Field(default_factory=SnapshotSpec)
     isolation: Annotated[str, AfterValidator(_isolation)] = "strict"
-    """`strict`: the sandbox of this type; `none`; or the name of a sandbox of another package."""
+    """`strict` for the sandbox of this type, `none`, or the name of a sandbox of another package."""
 
     python: PythonRequest | None = None
     """Version or range of the submission's Python."""
@@ -229,7 +229,7 @@ class EnvironmentSpec(FileModel):
         return self if python is None else self.model_copy(update={"python": combined_request([self.python, python])})
 
     def python_request(self) -> str | None:
-        """The Python that the environment asks for, also by a command such as `python3.12`; None: any."""
+        """The Python that the environment asks for, also by a command such as `python3.12`, or None for any."""
         word = self.interpreter()
         if word is None:
             return None

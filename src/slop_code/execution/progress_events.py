@@ -1,4 +1,4 @@
-"""Progress events: steps that may take a while, as records; `reporting.progress` makes English of them."""
+"""Progress events: steps that may take a while, as records, of which `reporting.progress` makes English."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ProgressEvent:
     """Tests, evaluations or runs that are done, nodes, or the number of this step."""
 
     total: int = 0
-    """Pairs of boxes, jobs at a time, or all that `count` counts; 0: not known."""
+    """Pairs of boxes, jobs at a time, or all that `count` counts; 0 if not known."""
 
     passed: int = 0
     failed: int = 0

@@ -73,7 +73,7 @@ def _is_specifier(operator: str, release: str, star: str | None) -> bool:
 
 
 def combined_request(requests: Sequence[str | None]) -> str | None:
-    """A request that asks for all of them; None: nothing is asked for."""
+    """A request that asks for all of them, or None if nothing is asked for."""
     normal = [normal_request(request) for request in requests if request is not None]
     return ",".join(dict.fromkeys(request for request in normal if request)) or None
 

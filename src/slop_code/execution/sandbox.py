@@ -50,16 +50,16 @@ class BoxLayout:
     """A folder with uv, for the subject's PATH."""
 
     launcher: str = ""
-    """Name of the launcher, a command of the judge's box; empty: judge and subject share one box."""
+    """Name of the launcher, a command of the judge's box; empty if judge and subject share one box."""
 
     judge: str | None = None
-    """Folder of the judge's own files, outside of any folder that the subject can rename; None: their host paths."""
+    """Folder of the judge's own files, outside of any folder that the subject can rename; None for their host paths."""
 
     gate: str | None = None
-    """Socket of `slopbox serve`, as the judge sees it; None: nothing measures the subject's processes."""
+    """Socket of `slopbox serve`, as the judge sees it, or None if nothing measures the subject's processes."""
 
     cpus: float | None = None
-    """Processors that the subject may use at a time; None: as many as there are."""
+    """Processors that the subject may use at a time, or None for as many as there are."""
 
     def entrypoint(self, argv: Sequence[str]) -> list[str]:
         """The command for the tests; `argv` starts the submission in the subject's box.
@@ -106,7 +106,7 @@ class PreparedSubject:
     """A submission's environment, as set-up left it."""
 
     entry: Path | None = None
-    """Its cache entry, in a form that only the sandbox knows; None: there was nothing to set up."""
+    """Its cache entry, in a form that only the sandbox knows, or None if there was nothing to set up."""
 
     has_workspace: bool = False
     """Set-up changed the workspace too, and the entry has it."""
@@ -304,7 +304,7 @@ class Sandbox(Protocol):
         """The interpreter for that environment, as an argument of uv. Raises ConfigError if none fits the request."""
 
     def subject_version(self) -> str | None:
-        """Version of that interpreter; None: there is no Python."""
+        """Version of that interpreter, or None if there is no Python."""
 
     def tool_builder(self, scratch: Path) -> AbstractContextManager[ToolBuilder]: ...
 

@@ -205,7 +205,7 @@ class TemplatePool:
     def use(
         self, spec: TemplateSpec, cache: Cache, argv: Callable[[Path, int], Sequence[str]], check: Callable[[], None]
     ) -> Iterator[JudgeTemplate | str | None]:
-        """A template that is ready, or the reason why there is none; None: it is not worth it yet.
+        """A template that is ready, or the reason why there is none, or None if it is not worth it yet.
 
         `argv` starts the template, given its folder and the number of its descriptor. `check` raises an error if the
         files that it has read were damaged.

@@ -1,8 +1,8 @@
 """Guard for pytest-timeout, whose alarm may interrupt a test but never pytest itself.
 
 When it has struck, it is set again for the fixtures that clean up: pytest-timeout sets it once for a test.
-Two cases would end pytest, so that a submission whose output takes long to compare could avoid a verdict:
-outside of a test's phases, while a report is made, nothing catches the alarm's exception; and an alarm at an
+Two cases would end pytest, so that a submission whose output takes long to compare could avoid a verdict.
+Outside of a test's phases, while a report is made, nothing catches the alarm's exception. And an alarm at an
 instruction that belongs to no line makes a traceback without a line number, which pytest cannot show.
 """
 

@@ -45,7 +45,7 @@ class QualityFigures(Stored):
     """The same with cognitive complexity."""
     source_lines: Count
     max_complexity: Count | None
-    """Largest cyclomatic complexity of a function; None: there is no function."""
+    """Largest cyclomatic complexity of a function, or None if there is no function."""
     files: Annotated[int, Field(ge=1)]
     functions: Count
     high_cc_functions: Count

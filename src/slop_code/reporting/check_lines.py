@@ -104,7 +104,7 @@ def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[StyledLine]:
 
 
 def _some(lines: Sequence[str], limit: int, where: str) -> Iterable[str]:
-    """The first lines; `where`: how to get the others."""
+    """The first lines. `where` says how to get the others."""
     left = len(lines) - limit
     return lines if left <= 0 else [*lines[:limit], f"[... {plural(left, 'line')} more; {where}]"]
 
@@ -195,7 +195,7 @@ def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
 
 class CheckView:
     def __init__(self, status: StatusLine, *, quiet: bool, every: bool) -> None:
-        """`quiet`: standard output is for a document; `every`: see `step_lines`."""
+        """With `quiet`, standard output is for a document. `every` is that of `step_lines`."""
         self._quiet, self._every = quiet, every
         self._status = status
         self._console = ResultConsole()

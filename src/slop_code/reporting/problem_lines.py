@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def next_commands(folder: Path, named: bool) -> dict[str, str]:
-    """Commands for a new problem by their purpose; `named`: its name alone is enough to find it."""
+    """Commands for a new problem by their purpose. With `named`, its name alone is enough to find it."""
     word = shell_word(text_of(folder.name if named else str(folder)))
     return {
         "try": f"slop-code problems run {word} -c 1",

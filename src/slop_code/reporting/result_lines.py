@@ -51,7 +51,7 @@ def show_result(
     *,
     every: bool = False,
 ) -> None:
-    """A new result. `hint`: how to see a failure in full; `every`: all tests with their messages."""
+    """A new result. `hint` says how to see a failure in full. `every` shows all tests with their messages."""
     console = ResultConsole()
     _show(console, results, (), _chosen_lines(console, results, policy, hint, every=every))
 
@@ -64,9 +64,9 @@ def show_after_pytest(results: CorrectnessResults, policy: Policy) -> None:
 def show_stored(
     results: CorrectnessResults, policy: Policy, path: Path | None, agent: str | None = None, *, every: bool = False
 ) -> None:
-    """A stored result with its provenance; `every`: all tests with their messages.
+    """A stored result with its provenance. `every` shows all tests with their messages.
 
-    `path`: as the user gave it; None: the last result. `agent`: text about the agent and its work, if recorded.
+    `path` is as the user gave it, None for the last result. `agent` is text about the agent and its work, if recorded.
     """
     console = ResultConsole()
     facts = [*provenance_lines(results), *([f"agent: {agent}"] if agent else [])]
@@ -124,7 +124,7 @@ def result_lines(
 
 
 def show_hint(path: Path | None) -> str:
-    """`path`: of a result; None: the last one."""
+    """`path` is that of a result, or None for the last one."""
     words = ["slop-code show", *([] if path is None else [shell_word(text_of(str(path)))]), "TEST"]
     return f"a test in full: {' '.join(words)}"
 
@@ -190,7 +190,7 @@ def verdict(results: CorrectnessResults, policy: Policy) -> StyledLine:
 
 
 def part_lines(label: str, results: CorrectnessResults | None, reason: str | None) -> Iterator[StyledLine]:
-    """A part of the tests of a checkpoint in a run; `reason`: why there are no results."""
+    """A part of the tests of a checkpoint in a run. `reason` says why there are no results."""
     if results is None:
         yield f"{one_line(label)}: no verdict: {first_line(reason or 'not evaluated')}", "magenta"
         return

@@ -169,7 +169,7 @@ def closing(
 ) -> Iterator[StyledLine]:
     """The lines below the tables; the verdict is the last. `explain`: with the meanings of the words.
 
-    `is_written`: summary and lines are in files of the runs; those of a part of a run are in none.
+    With `is_written`, summary and lines are in files of the runs. Those of a part of a run are in none.
     """
     rest = f": see {SUMMARY_FILE}" if is_written else JSON_HAS_ALL
     yield from more_line(summary.runs, SHOWN_RUNS, f" runs{rest}")

@@ -35,7 +35,7 @@ TERM_MEANINGS = {
 
 
 def page_meanings(terms: Iterable[str]) -> list[tuple[str, str]]:
-    """As the pages list them; `terms`: further words of the page."""
+    """As the pages list them. `terms` are further words of the page."""
     groups = [(f"group {group}", meaning) for group, meaning in GROUP_MEANINGS.items()]
     further = [(term, TERM_MEANINGS[term]) for term in terms]
     return [*further, *named_meanings(), *groups, *CHANGE_MEANINGS.items(), *CHANCE_MEANINGS.items()]

@@ -163,7 +163,7 @@ class CheckpointLine(CheckpointFacts):
     """Path of its evaluation.json, relative to the folder of this file."""
 
     agent: AgentFacts | None = None
-    """Cost, tokens and times of the agent's work; None: not recorded."""
+    """Cost, tokens and times of the agent's work, or None if not recorded."""
 
     not_looked_at_again: str | None = None
     """Why the result is an earlier one, which the last evaluation of the run has not looked at; None where it has."""

@@ -104,7 +104,7 @@ def discover(
     output: Path | None = None,
     snapshot_dir: str = SNAPSHOT,
 ) -> list[DiscoveredRun]:
-    """Every run, in the order given. `only`: names of problems; a name that no run has is a UsageError.
+    """Every run, in the order given. `only` has names of problems. A name that no run has is a UsageError.
 
     `output`: the folder of a mirrored tree, for all results. `snapshot_dir`: name of the folder of a snapshot.
     """

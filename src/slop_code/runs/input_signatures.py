@@ -44,7 +44,7 @@ class InputSignatures:
     """Digests of folders by their paths. Those of a changed folder are computed again."""
 
     def __init__(self, folder: Path | None) -> None:
-        """`folder`: that of the run; None: digests are kept in memory only."""
+        """`folder` is that of the run, or None if digests are kept in memory only."""
         self._file = folder / STATE_DIR / SIGNATURES_FILE if folder else None
         self._known: dict[str, tuple[str, Any]] = {}
         self._changed = False

@@ -57,7 +57,7 @@ def pack_result(folder: Path) -> bytes:
 
 
 def add_attempts(archive: bytes, attempts: Sequence[bytes | None]) -> bytes:
-    """The archive with the files of earlier attempts, each in a folder of its own; None: an attempt left nothing."""
+    """The archive with the files of earlier attempts, each in a folder of its own; None for one that left nothing."""
     contents = _contents(archive)
     for number, attempt in enumerate(attempts, start=1):
         for name, content in _contents(attempt).items() if attempt else ():

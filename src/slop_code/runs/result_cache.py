@@ -76,7 +76,7 @@ class ResultCache:
     """
 
     def __init__(self, cache: Cache, limit: int | None = None) -> None:
-        """`limit`: maximum bytes after `trim`; None: $SCBENCH_RESULTS_LIMIT, else 5 GiB."""
+        """`limit` is the maximum bytes after `trim`, or None for $SCBENCH_RESULTS_LIMIT, else 5 GiB."""
         self.root = cache.root / RESULTS
         self.limit = limit_from(os.environ) if limit is None else limit
 

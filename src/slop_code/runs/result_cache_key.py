@@ -46,7 +46,7 @@ def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | Non
 
 
 def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts, *, remote: bool) -> str | None:
-    """The key of the inputs that a result names itself; None: it has no verdict.
+    """The key of the inputs that a result names itself, or None if it has no verdict.
 
     `remote`: the key that a plan for a remote executor has, without the version of the submission's Python.
     """

@@ -44,7 +44,7 @@ class RunSettings:
     """Settings of an evaluation of runs; none of them changes a verdict."""
 
     workers: int | None = None
-    """Jobs at a time; None: as many as processors."""
+    """Jobs at a time, or None for as many as processors."""
 
     executor: str = "threads"
     address: str | None = None
@@ -254,7 +254,7 @@ def open_runs(
     lock: bool = True,
     before_plan: Callable[[DiscoveredRun], DiscoveredRun] = lambda run: run,
 ) -> Iterator[RunEvaluation]:
-    """`lock`: no other evaluator may use these folders meanwhile; a dry run needs no lock.
+    """With `lock`, no other evaluator may use these folders meanwhile. A dry run needs no lock.
 
     `before_plan` is called with each run once it is locked. Files of other programs in the place of results are a
     UsageError, before anything is written, or are renamed.

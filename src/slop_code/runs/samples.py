@@ -83,7 +83,7 @@ class PassTable:
 def copies_among(runs: Mapping[Run, Mapping[tuple[str, str], str | None]]) -> list[Run]:
     """Runs in which every submission is known to be the same as in an earlier run: such a run is no other sample.
 
-    `runs`: by problem and checkpoint, the digest of each submission; None where it is not known.
+    `runs` has the digest of each submission by problem and checkpoint, or None where it is not known.
     """
     known: set[frozenset[tuple[tuple[str, str], str | None]]] = set()
     copies: list[Run] = []

@@ -35,7 +35,7 @@ def make_test() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def make_entry() -> Callable[..., StoredCheckpoint]:
-    """`make_entry(test, checkpoint="checkpoint_2", reason="killed")`; without a result: `make_entry(gone="why")`."""
+    """`make_entry(test, checkpoint="checkpoint_2", reason="killed")`, or without a result `make_entry(gone="why")`."""
 
     def make(
         *tests: dict[str, Any],

@@ -47,7 +47,7 @@ class RequestLimits:
     """None: no token is needed."""
 
     hosts: frozenset[str] | None = None
-    """Names in the header Host; None: any. A page of another site could otherwise be resolved to this machine."""
+    """Names in the header Host, or None for any. A page of another site could otherwise be resolved to this machine."""
 
 
 class RefusedError(Exception):

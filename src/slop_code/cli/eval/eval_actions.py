@@ -199,7 +199,7 @@ def run_settings(arguments: argparse.Namespace, *, partial: bool) -> RunSettings
 
 
 def foreign_step(arguments: argparse.Namespace) -> str | None:
-    """What to do about files of other programs; None: they are renamed."""
+    """What to do about files of other programs, or None if they are renamed."""
     if arguments.replace:
         return None
     rename = "" if getattr(arguments, "follow", False) else ", or with --replace to rename these files and go on"

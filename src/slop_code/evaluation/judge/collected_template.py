@@ -1,7 +1,7 @@
 """Collected template: the judge's own pytest run up to the first test, in a box without a submission.
 
 The judge's plugin loads it as `slop_code_collected_template` if `SLOP_CODE_TEMPLATE` is set. It stops at the end of the
-collection and serves from there. A forked judge goes on with the tests that it is to run; what a cold judge would have
+collection and serves from there. A forked judge goes on with the tests that it is to run. What a cold judge would have
 made or written before is made and written in it: the stream, the log, files of captured output, start times.
 """
 

@@ -1,11 +1,11 @@
-"""Fork server: a process with pytest in memory that is forked for each evaluation; loaded as `slop_code_fork_server`.
+"""Fork server: a process with pytest in memory that is forked for each evaluation.
 
-Three kinds of processes run this code:
+Three kinds of processes run this code, which is loaded as `slop_code_fork_server`:
 
-- The template. It answers on a SOCK_SEQPACKET socket, whose number is in `SLOP_CODE_TEMPLATE`: one packet when it is
-  ready (`ready`: `imported` or `collected`, and `memory`: its bytes) or is not (`refused`: the reason), then it forks a
-  supervisor for each packet `{"evaluate": 1}` with four descriptors: memory file with the request, log, lifeline,
-  status.
+- The template. It answers on a SOCK_SEQPACKET socket, whose number is in `SLOP_CODE_TEMPLATE`. It sends one packet when
+  it is ready (`ready`: `imported` or `collected`, and `memory`: its bytes) or is not (`refused`: the reason). Then it
+  forks a supervisor for each packet `{"evaluate": 1}` with four descriptors: memory file with the request, log,
+  lifeline, status.
 - The supervisor (`slop_code_supervisor`), one per evaluation. It starts the boxes, enters the namespaces of the judge's
   box and forks the judge; it writes the exit status (4 bytes) to the status pipe. Whatever fails before leaves that
   pipe without one. The end of the lifeline ends everything of the evaluation.
@@ -103,7 +103,7 @@ def freeze_memory() -> None:
 def serve(server: socket.socket, kind: str, kept: Iterable[int] = ()) -> Evaluation:
     """Answers requests until the evaluator closes the socket. Returns only in a new judge.
 
-    `kept`: descriptors that the judge keeps; all others are closed in it.
+    The judge keeps the descriptors in `kept`; all others are closed in it.
     """
     template, supervisors = os.getpid(), set[int]()
     answer(server, ready=kind, memory=resident_memory())
@@ -151,7 +151,7 @@ def _is_evaluation(data: bytes) -> bool:
 
 
 def replace_descriptors(log: int, outputs: Iterable[int], nulls: Iterable[int]) -> None:
-    """In a judge: its outputs become the log, and `nulls` new descriptors of /dev/null; programs inherit 0, 1 and 2."""
+    """In a judge, its outputs become the log, and `nulls` new descriptors of /dev/null. Programs inherit 0, 1 and 2."""
     for number in outputs:
         os.dup2(log, number, inheritable=number <= 2)
     os.close(log)

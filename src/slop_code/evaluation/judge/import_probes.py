@@ -84,7 +84,7 @@ LIBRARY, IMPORTER, OWN, OTHER = range(4)
 
 
 class Probes:
-    """`settings`: of the judge; `private`: folders whose content differs from evaluation to evaluation."""
+    """`settings` are those of the judge. `private` has folders whose content differs from evaluation to evaluation."""
 
     def __init__(self, settings: Mapping[str, Any], private: Iterable[str]) -> None:
         tests: str = settings["tests"]
@@ -175,7 +175,7 @@ class Probes:
             self.add(file, f"{action} ({function.__name__})")
 
     def is_private(self, path: Any, above: int = 0) -> bool:
-        """`above`: private folders, and those above any, are not private themselves: they are in every box."""
+        """With `above`, private folders, and those above any, are not private themselves, as they are in every box."""
         if not isinstance(path, str | bytes | os.PathLike):
             return False
         name = os.fsdecode(path)

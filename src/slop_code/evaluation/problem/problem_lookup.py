@@ -123,7 +123,7 @@ def shown_folders(folders: Sequence[Path]) -> str:
 
 
 def problem_of(name: str, given: str | None, problems_dir: Path | None) -> ProblemConfig:
-    """The problem that a stored result names; `given`: its name or path from the user."""
+    """The problem that a stored result names. `given` is its name or path from the user."""
     if given is None and "/" in name:
         raise UsageError(f"the result names its problem {name!r}, which is no name; give -p")
     problem = find_problem(name if given is None else given, problems_dir)

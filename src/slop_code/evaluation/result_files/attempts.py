@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def attempt_file(number: int, name: str) -> str:
-    """The path in the result; `name`: the path in what the attempt left."""
+    """The path in the result. `name` is the path in what the attempt left."""
     flat = name.removeprefix(f"{REPORTS_DIR}/").replace("/", "-")
     return f"{REPORTS_DIR}/{ATTEMPT}{number}/{flat}"
 

@@ -38,7 +38,7 @@ def close_names(results: CorrectnessResults, text: str) -> list[str]:
 
 
 def one_test(results: CorrectnessResults, text: str, given: Path) -> TestResult:
-    """The only match of `find_tests`; `given`: the path of the result from the user."""
+    """The only match of `find_tests`. `given` is the path of the result from the user."""
     matches = find_tests(results, text)
     if len(matches) == 1:
         return matches[0]

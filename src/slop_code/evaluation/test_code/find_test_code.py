@@ -60,7 +60,7 @@ def loaded_files(
     read: Callable[[PurePosixPath], Imports],
     import_roots: Iterable[str] | None = None,
 ) -> set[PurePosixPath] | None:
-    """The files in `start` and the files that they load, directly or through each other; None: it cannot be determined.
+    """The files in `start` and those that they load, directly or through each other; None if that cannot be determined.
 
     Without `import_roots`, code that changes `sys.path` may import from every folder.
     """

@@ -61,7 +61,7 @@ class StruckLimit(FrozenRecord):
     """None: the limit of the machine, which is not ours."""
 
     call: str | None
-    """The beginning of the command, shell-quoted; None: no call was running, or it is not known which."""
+    """The beginning of the command, shell-quoted, or None if no call was running or it is not known which."""
 
 
 class TestTimeout(FrozenRecord):

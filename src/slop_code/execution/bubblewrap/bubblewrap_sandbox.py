@@ -202,7 +202,7 @@ class BubblewrapSandbox(HostSandbox):
 
 
 def _as_user(box: Sequence[str], user: int | None) -> list[str]:
-    """The command that makes a box as this user of the host; None: as the evaluator's."""
+    """The command that makes a box as this user of the host, or as the evaluator's if None."""
     return reaped(begin_in_group(open_paths(box, user), user))
 
 
@@ -222,7 +222,7 @@ class BubblewrapSetupBox(HostSetupBox):
     """Of the submission's interpreter."""
 
     user: int | None
-    """Of the host, whom the box runs as; None: the evaluator's."""
+    """The user of the host that the box runs as, or None for the evaluator's."""
 
     def put(self, name: str, text: str) -> str:
         HostSetupBox.put(self, name, text)  # super() finds the class before `slots` replaced it

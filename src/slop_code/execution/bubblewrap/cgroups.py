@@ -106,7 +106,7 @@ def can_limit_cpus() -> bool:
 
 
 def cpu_limit(groups: Sequence[Path]) -> float | None:
-    """The share of CPU time that the kernel allows these groups; None: it limits none."""
+    """The share of CPU time that the kernel allows these groups, or None if it limits none."""
     for group in groups:
         with contextlib.suppress(OSError, ValueError):  # without a limit, the quota is a word
             if (group / "cpu.max").exists():

@@ -37,7 +37,7 @@ def own_delegated_group(root: Path) -> Path | None:
 
 
 def delegated_group(root: Path, own: str) -> Path | None:
-    """The delegated group that this process is in; `own`: the content of `/proc/self/cgroup`."""
+    """The delegated group that this process is in. `own` is the content of `/proc/self/cgroup`."""
     names = [line.removeprefix("0::/") for line in own.splitlines() if line.startswith("0::/")]
     if not names:
         return None

@@ -28,7 +28,7 @@ def overlay_error(job: SetupJob, output: str) -> str | None:
 
 
 def file_system(path: Path, mounts: str) -> str:
-    """The type of the file system that a path is on; `mounts`: the content of `/proc/self/mountinfo`."""
+    """The type of the file system that a path is on. `mounts` is the content of `/proc/self/mountinfo`."""
     kind, deepest, real = "unknown", "", os.path.realpath(path)
     for line in mounts.splitlines():
         fields, _, source = line.partition(" - ")

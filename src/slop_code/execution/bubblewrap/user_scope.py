@@ -58,7 +58,7 @@ def _enter(process: int) -> None:
 
 
 def may_leave(own: str, user: int) -> bool:
-    """True in a login session, or a scope, of this user; `own`: the content of `/proc/self/cgroup`.
+    """True in a login session, or a scope, of this user. `own` is the content of `/proc/self/cgroup`.
 
     A service, and a job of a scheduler, keep their processes: it is they who limit, count and end them.
     """

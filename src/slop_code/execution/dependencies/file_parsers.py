@@ -83,7 +83,7 @@ def _is_shallow(parsed: dict[str, Any]) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def install_requires(setup_cfg: str) -> str | None:
-    """`install_requires` in `[options]`; empty: there is none; None: the file cannot be parsed within the limits."""
+    """`install_requires` in `[options]`. Empty if there is none, None if parsing exceeds the limits or fails."""
     if len(setup_cfg) > MAX_INI_LENGTH:
         parsed = _parse_apart("ini", setup_cfg)
         return parsed.strip() if isinstance(parsed, str) else None

@@ -43,13 +43,13 @@ class Dependencies:
     """Dependencies as one file names them."""
 
     source: str | None = None
-    """The file; None: there are none."""
+    """The file, or None if there are no dependencies."""
 
     text: str | None = None
-    """All that their installation depends on; None: it may depend on the whole submission."""
+    """All that their installation depends on, or None if it may depend on the whole submission."""
 
     requirements: str | None = None
-    """A requirements file made of the source; None: uv reads the source itself."""
+    """A requirements file made of the source, or None if uv reads the source itself."""
 
     files: Mapping[str, str] = field(default_factory=dict)
     """Files that uv reads for `export`, if it needs no others."""
@@ -65,7 +65,7 @@ class Dependencies:
 
     @classmethod
     def from_requirements(cls, source: str, requirements: str | None, *, locked: bool = False) -> Dependencies:
-        """Requirements that say all about the dependencies; None: uv reads the source, and maybe other files."""
+        """Requirements that say all about the dependencies, or None if uv reads the source, and maybe other files."""
         return cls(source, requirements, requirements, locked=locked)
 
     @property
@@ -75,7 +75,7 @@ class Dependencies:
 
     @property
     def lines(self) -> tuple[str, ...] | None:
-        """The requirements; None: they are not plain, or uv has to export them."""
+        """The requirements, or None if they are not plain or uv has to export them."""
         return None if self.export or self.text is None else plain_lines(self.text)
 
 
@@ -202,7 +202,7 @@ def has_script_dependencies(submission: Path, entry_file: str) -> bool:
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:
-    """Made of `[project]`, so that no other mistake in the file matters; None: they are more than plain names."""
+    """Made of `[project]`, so that no other mistake in the file matters, or None if they are more than plain names."""
     dependencies, own_name = project.get("dependencies"), project.get("name")
     if not isinstance(dependencies, list) or is_dynamic(project):
         return None

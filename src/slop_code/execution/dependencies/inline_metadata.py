@@ -13,7 +13,7 @@ END = "# ///"
 
 
 def script_metadata(text: str) -> dict[str, Any] | None:
-    """The TOML in the comments between START and END; empty: there is none; None: it cannot be parsed.
+    """The TOML in the comments between START and END, empty if there is none, or None if it cannot be parsed.
 
     It takes time in proportion to the text, unlike the regular expression of the standard.
     """

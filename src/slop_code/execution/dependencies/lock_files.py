@@ -25,7 +25,7 @@ ELSEWHERE = ("git", "url", "path", "directory", "file", "hg", "svn", "vcs", "arc
 @dataclass(frozen=True, slots=True)
 class LockedPackages:
     names: Mapping[str, set[str]] | Mapping[str, None]
-    """Names of packages that a lock has for the project, each with its extras; None: the lock does not tell them."""
+    """Names of packages that a lock has for the project, each with its extras, or None if it does not tell them."""
 
     versions: Mapping[str, Sequence[str]]
     """Of every package, by its name."""
@@ -119,7 +119,7 @@ def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
 
 
 def pylock_requirements(lock: Mapping[str, Any]) -> str | None:
-    """Requirements for a pylock.toml; None: it needs more than an index, or its markers are not those of requirements.
+    """Requirements for a pylock.toml; None if it needs more than an index, or markers that requirements do not have.
 
     Its addresses of files are not used: the index has the same files, by their hashes.
     """

@@ -21,7 +21,7 @@ _KNOWN = {
 
 
 def poetry_dependencies(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """`[tool.poetry.dependencies]` of a pyproject.toml; None: there are none, or those of `[project]` count."""
+    """`[tool.poetry.dependencies]` of a pyproject.toml, or None if there are none or those of `[project]` count."""
     project, poetry = settings.get("project"), _table(settings, "tool", "poetry")
     if isinstance(project, dict) and (
         "dependencies" in project or (is_dynamic(project) and _has_other_backend(settings))
@@ -57,7 +57,7 @@ def _table(settings: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
 
 
 def poetry_project_requirements(dependencies: Mapping[str, Any]) -> str | None:
-    """Requirements for `[tool.poetry.dependencies]`; None: only Poetry can read them."""
+    """Requirements for `[tool.poetry.dependencies]`, or None if only Poetry can read them."""
     lines = [
         _requirement(name, settings)
         for name, value in dependencies.items()
@@ -91,7 +91,7 @@ def _version_or_location(settings: Mapping[str, Any]) -> str | None:
 
 
 def _marker(settings: Mapping[str, Any]) -> str | None:
-    """Empty: it is installed everywhere; None: it cannot be read."""
+    """Empty if it is installed everywhere, or None if it cannot be read."""
     given, python, platform = (settings.get(key, "") for key in ("markers", "python", "platform"))
     if not all(isinstance(value, str) for value in (given, python, platform)) or not MARKER_TEXT.fullmatch(given):
         return None
@@ -127,7 +127,7 @@ def _python_clause(clause: str) -> str | None:
 
 
 def pep440_specifier(constraint: str) -> str | None:
-    """The same as Poetry's constraint, such as `^1.2`; None: there is none."""
+    """The specifier that means the same as Poetry's constraint, such as `^1.2`, or None if there is none."""
     parts = [_pep440_part(part.strip()) for part in constraint.split(",")]
     return None if None in parts else ",".join(part for part in parts if part)
 

@@ -27,7 +27,7 @@ MAX_VERSIONS = 5
 class PreferredLock:
     name: str
     missing: Sequence[str]
-    """Names of dependencies that it has not, or not in a version that fits; empty: it cannot be installed as it is."""
+    """Names of dependencies that it lacks, or has in no version that fits; empty if it cannot be installed as it is."""
 
     preferences: str
     """Its versions, as pinned requirements."""

@@ -37,7 +37,7 @@ def read_toml(submission: Path, name: str) -> dict[str, Any] | None:
 
 
 def _file(submission: Path, name: str) -> Path | None:
-    """A file of the submission; None: it is absent, or a pipe or a link that leads out, which uv must not read.
+    """A file of the submission, or None if it is absent, or a pipe or a link that leads out, which uv must not read.
 
     Any name is possible, as a setup.cfg names files. No error may escape: it would replace the verdict.
     """

@@ -30,7 +30,7 @@ def build_advice(machine: str) -> str:
 
 
 def helper_path(machine: str | None = None) -> Path:
-    """The helper for a processor (default: this machine's); a HelperError says how to build it."""
+    """The helper for a processor, by default this machine's. A HelperError says how to build it."""
     machine = machine or platform.machine()
     path = Path(__file__).parent / f"slopbox-{machine}"
     if not path.is_file():

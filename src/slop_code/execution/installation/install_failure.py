@@ -54,7 +54,7 @@ class InstallCause:
 
     @property
     def fact(self) -> str | None:
-        """One sentence without a path; None: unknown."""
+        """One sentence without a path, or None if the cause is unknown."""
         return {
             CauseKind.FULL_DISK: "the disk is full",
             CauseKind.NO_PACKAGE: f"the package index has no package {self.name}",
@@ -66,7 +66,7 @@ class InstallCause:
         }[self.kind]
 
     def advice(self, *, disk: str, requirements: str) -> str | None:
-        """The fact, and the next step. `disk`: where space is missing; `requirements`: what names the packages."""
+        """The fact, and the next step. `disk` is where space is missing, `requirements` what names the packages."""
         step = {
             CauseKind.FULL_DISK: f"free space in {disk}",
             CauseKind.NO_PACKAGE: f"check its spelling in {requirements}",

@@ -119,7 +119,7 @@ class SetupProbe(Protocol):
         """Run a command in an empty workspace. Its words may have the names of paths that `SetupStep.argv` has."""
 
     def resolve_again(self) -> SetupStepError | None:
-        """Repeat the steps, but only resolve the packages of the last one; None: that succeeds."""
+        """Repeat the steps, but only resolve the packages of the last one. Returns None if that succeeds."""
 
 
 def is_worth_repeating(error: SetupStepError) -> bool:
@@ -156,7 +156,7 @@ def damaged_environment(spec: EnvironmentSpec, steps: Sequence[SetupStep], damag
 
 
 def _package_failure(error: SetupStepError, probe: SetupProbe) -> str | None:
-    """Why packages could not be installed that may well exist; None: the submission asks for what there is not.
+    """Why packages that may well exist could not be installed; None if the submission asks for what there is not.
 
     No code of the submission itself runs in such a step. Builds of packages from the index may run, and could print
     any text that is looked for here: the index is trusted not to have packages that do so.
@@ -201,7 +201,7 @@ def _missing_program(spec: EnvironmentSpec, error: SetupStepError, probe: SetupP
 
 
 def _index_failure(probe: SetupProbe) -> str | None:
-    """Why the index gives no answer; None: it does. It is asked for a package that is known to exist."""
+    """Why the index gives no answer, or None if it does. It is asked for a package that is known to exist."""
     install = ["uv", "pip", "install", "--no-config", "--no-cache", "--no-deps", "--python", "{python}"]
     done = probe.run_without_submission([*install, "--target", "{tmp}/probe", PROBE_PACKAGE])
     if done.exit_code == 0 or INDEX_HAS_NO_SUCH in done.output:
@@ -211,6 +211,6 @@ def _index_failure(probe: SetupProbe) -> str | None:
 
 
 def _disk_failure(spec: EnvironmentSpec, probe: SetupProbe) -> str | None:
-    """Why nothing can be written; None: it can. Other languages do not depend on the index of Python packages."""
+    """Why nothing can be written; None if it can. Other languages do not depend on the index of Python packages."""
     done = probe.run_without_submission([spec.local.shell or "/bin/sh", "-c", "printf %1000000s > probe"])
     return None if done.exit_code == 0 else f"a box without the submission cannot write: {done.output.strip()[-500:]}"

@@ -68,7 +68,7 @@ class SignatureCache(Generic[Value]):
         """Keep a value. The signatures were taken before the files were read, so that a later change is noticed.
 
         A file that changed a moment before that could change again without a new time, so its value is not kept.
-        `taken_ns`: when the signatures were taken; None: now.
+        `taken_ns` is when the signatures were taken, or None for now.
         """
         latest = (time.time_ns() if taken_ns is None else taken_ns) - SETTLED_NS
         if any(max(signature[-2:]) > latest for signature in signatures.values()):

@@ -44,8 +44,8 @@ def failure_lines(
 ) -> Iterator[StyledLine]:
     """At most MAX_LINES: a line for each cause, and the names of its tests where there is room.
 
-    Tests that the cause of the checkpoint explains are left out. `width`: columns of the terminal; None: nothing is
-    cut. `rest`: how to see the tests that are not named.
+    Tests that the cause of the checkpoint explains are left out. `width` is that of the terminal in columns, or None
+    if nothing is cut. `rest` says how to see the tests that are not named.
     """
     explained = cause.explained if cause is not None else frozenset()
     tests = [test for test in not_passed_tests(results) if test.nodeid not in explained]

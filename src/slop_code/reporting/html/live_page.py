@@ -88,7 +88,7 @@ class _PageWriter:
                 self.changed.wait(interval(cost, changed=False) - interval(cost, changed=True))
 
     def write(self, every: float | None = None) -> None:
-        """`every`: seconds until the page is written again at the latest; None: this is the last time."""
+        """The page is written again after `every` seconds at the latest. With None, this is the last time."""
         if self.read is None:
             return
         try:

@@ -34,7 +34,7 @@ def part_of(
 ) -> dict[str, Any]:
     """Duration, markers and row of each test, the numbers of its texts, and the causes of failures.
 
-    `cause`: of the whole checkpoint; `explained` has the numbers of the tests that need no other cause. The page
+    `cause` is that of the whole checkpoint. `explained` has the numbers of the tests that need no other cause. The page
     completes the part: null stands for a test without texts, and a row that is the next one is not written.
     """
     results = problem.results

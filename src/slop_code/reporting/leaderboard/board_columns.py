@@ -40,7 +40,7 @@ class BoardColumn:
     value: Callable[[AgentRow], Value]
     _: KW_ONLY
     head: str = ""
-    """In tables; empty: in files only."""
+    """In tables, or empty if it is in files only."""
     over: str = ""
     """Heading over this column and its neighbours, on the page."""
     count: Callable[[AgentRow], int] | None = None

@@ -52,7 +52,7 @@ class EvaluationProgress:
 def evaluation_status(*, quiet: bool = False, verbose: bool = False) -> StatusLine:
     """Progress of one evaluation on standard error. Steps that may take minutes stay.
 
-    `verbose`: all steps stay, and nothing is redrawn, as logs are printed between them; it prevails over `quiet`.
+    With `verbose`, all steps stay, and nothing is redrawn, as logs are printed between them. It prevails over `quiet`.
     """
 
     def stays(event: ProgressEvent) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slop_code.execution.submission import SubmissionTree
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
-"""Evaluated now; taken from the result cache; an existing result was up to date; cannot be evaluated at all."""
+"""Evaluated now, taken from the result cache, existing and up to date, or impossible to evaluate at all."""
 
 SubmissionKey = tuple[str, Path, str, str, Path, Path | None]
 """Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""
@@ -33,7 +33,7 @@ class Submission:
     environment: EnvironmentSpec
     path: Path
     output: Path | None = None
-    """The folder for evaluation.json and .scbench; None: the result goes to the result cache alone."""
+    """The folder for evaluation.json and .scbench, or None if the result goes to the result cache alone."""
 
     run: str = ""
     """Name of the run it belongs to, as the summary shows it."""
@@ -132,7 +132,7 @@ class JobResult:
     """What tests said is not believed, since the machine had too little for them: the job is to run again, alone."""
 
     serial_s: float | None = None
-    """Seconds that it would have taken in one pair; None: unknown."""
+    """Seconds that it would have taken in one pair, or None if unknown."""
 
     folder: Path | None = None
     """The same files in a temporary folder of this machine, to be moved to the output of a submission."""
@@ -141,7 +141,7 @@ class JobResult:
     def failed(
         cls, reason: str, before: Sequence[Attempt] = (), *, final: bool = False, duration: float = 0.0
     ) -> JobResult:
-        """No verdict and no result files; `before`: the earlier attempts."""
+        """No verdict and no result files. `before` has the earlier attempts."""
         facts = CheckpointFacts.no_verdict(
             reason, state="not_evaluated" if final else "infrastructure_failure", attempts=len(before) + 1
         )

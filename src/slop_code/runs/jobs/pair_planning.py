@@ -22,7 +22,7 @@ MIN_GAIN = 0.9
 @dataclass(frozen=True, slots=True)
 class WaitingWork:
     seconds: float | None
-    """Expected duration in one pair; None: unknown."""
+    """Expected duration in one pair, or None if unknown."""
 
     max_pairs: int = 1
     """Pairs that its tests may be divided among."""
@@ -32,11 +32,11 @@ class WaitingWork:
 class RunningWork:
     slots: int
     left_s: float | None
-    """Expected time until its slots are free; None: unknown."""
+    """Expected time until its slots are free, or None if unknown."""
 
 
 def slots_for_next(waiting: Sequence[WaitingWork], free: int, running: Sequence[RunningWork]) -> int:
-    """Slots for the first of `waiting`; 0: all of them end earlier if it waits until more slots are free.
+    """Slots for the first of `waiting`, or 0 if all of them end earlier when it waits until more slots are free.
 
     It gets its share of the free slots, by its duration among all that wait. So with many jobs each has one slot,
     and a job that is longer than its share of the run, or one of the last, has several.

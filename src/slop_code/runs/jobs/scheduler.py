@@ -131,7 +131,7 @@ class _Scheduler:
     numbers: Iterator[int] = field(default_factory=itertools.count)
     used_slots: int = 0
     finished: WakeQueue = field(init=False)
-    """Futures that have ended; None: the control has changed."""
+    """Futures that have ended, or None if the control has changed."""
 
     def events(self) -> Generator[RunEvent, None, None]:
         with self.context.control.wake_queue() as self.finished:
@@ -211,7 +211,7 @@ class _Scheduler:
         return None if cached is None else JobResult(CheckpointFacts.of(cached[0]), cached[1])
 
     def _weight(self, task: _Task) -> int:
-        """Slots to start it with; 0: not now. A job that shares its network runs alone: a port can be taken once."""
+        """Slots to start it with; 0 for not now. A job that shares its network runs alone: a port can be taken once."""
         target, slots = task.job.targets[0], self.context.executor.slots
         if task.alone or shared_network(target.environment) is not None:
             return slots

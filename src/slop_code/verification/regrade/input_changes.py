@@ -44,7 +44,7 @@ ALL_TESTS = "the tests changed; which of them is not known"
 
 @dataclass(frozen=True, slots=True)
 class InputChanges:
-    """Differences of two records of inputs; None: they are not known."""
+    """Differences of two records of inputs. None stands for differences that are not known."""
 
     old: TestInputs
     new: TestInputs

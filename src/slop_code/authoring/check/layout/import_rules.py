@@ -149,7 +149,7 @@ def imports_submission(files: ProblemFiles) -> Iterator[Finding]:
 
 
 def loads(tree: ast.Module, modules: set[str], up: int = 2) -> Iterator[tuple[int, str]]:
-    """Line and message of each import of these modules; `up`: parents from the file to the folder above the tests."""
+    """Line and message of each import of these modules. The folder above the tests is `up` parents above the file."""
     known = {**aliases(tree), "__import__": "__import__"}
     for node in nodes(tree):
         if isinstance(node, ast.Call):

@@ -43,7 +43,7 @@ Columns = dict[str, Any]
 def exported_columns(
     entry: StoredCheckpoint, counts: Counts, skips: Skips, identity: Columns, known: Mapping[str, Any]
 ) -> Columns:
-    """`identity`: version and position; `known`: columns of the checkpoint that were measured or taken over.
+    """`identity` has version and position. `known` has columns of the checkpoint that were measured or taken over.
 
     Counts and rates follow from the results alone, whatever was taken over.
     """

@@ -66,7 +66,7 @@ class RayExecutor:
             self._send(request, future)
         except UsageError as error:
             future.set_result(JobResult.failed(str(error), request.attempts, final=True))
-        except Exception as error:  # noqa: BLE001  (the future raises it: the other jobs go on)
+        except Exception as error:  # noqa: BLE001  (the future raises it, and the other jobs go on)
             future.set_exception(InfrastructureError(short_message(error)))
         return future
 
