@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import Cache
@@ -24,10 +24,11 @@ SCALES = ("whole", "quick", "least")
 SALTS = itertools.count(time.time_ns())
 """Numbers that make submissions new, so that no result comes from the result cache."""
 
-KINDS: dict[str, dict[str, object]] = {
+KINDS: dict[str, dict[str, Any]] = {
     "none": {"type": "local", "isolation": "none"},
     "bubblewrap": {"type": "local"},
-    "docker": {"type": "docker"},
+    "docker": {"type": "docker", "docker": {}},
+    "docker with runsc": {"type": "docker", "docker": {"runtime": "runsc"}},
 }
 
 
@@ -67,10 +68,10 @@ def sandboxes() -> tuple[dict[str, Mapping[str, object]], tuple[str, ...]]:
     missing = []
     image = os.environ.get("SLOP_CODE_TEST_IMAGE")
     for name, keys in KINDS.items():
-        whole = {**keys, "docker": {"image": image}} if name == "docker" else keys
-        if name == "docker" and image is None:
-            missing.append(f"docker: {os.environ.get('SLOP_CODE_TEST_NO_DOCKER', 'not asked for; run `make bench`')}")
+        if "docker" in keys and image is None:
+            missing.append(f"{name}: {os.environ.get('SLOP_CODE_TEST_NO_DOCKER', 'not asked for; run `make bench`')}")
             continue
+        whole = {**keys, "docker": {**keys["docker"], "image": image}} if "docker" in keys else keys
         try:
             sandbox_for(EnvironmentSpec.model_validate({"name": "bench", **whole}), Cache.default())
             working[name] = whole
