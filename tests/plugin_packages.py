@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def install_package(site: Path, group: str, entry: str, source: str) -> Path:
-    """A distribution whose module `other_package` has `source`. `entry` is such as `lines = other_package:export`."""
+    """A distribution whose module `other_package` has `source`.
+
+    `entry` is for example `lines = other_package:export`.
+    """
     info = site / "other_package-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other-package\nVersion: 1.0\n", encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -25,6 +26,7 @@ def main() -> None:
         status = run_command()
     except KeyboardInterrupt:
         print("slop-code: interrupted", file=sys.stderr)
+    atexit._run_exitfuncs()  # they remove what outlives a process, such as control groups
     sys.stderr.flush()
     # Shutting down the interpreter would take a tenth of a short evaluation.
     os._exit(status)

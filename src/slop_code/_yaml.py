@@ -98,7 +98,7 @@ class FileModel(BaseModel):
 
     @property
     def file(self) -> Path | None:
-        """None: it was not loaded from a file."""
+        """The file that it was loaded from, or None if it was not loaded from a file."""
         path: Path | None = self._private("_file")
         return path
 
@@ -157,7 +157,7 @@ def load_yaml_model(path: Path, model: type[Model]) -> Model:
 
 
 def _record(mistake: Mistake, path: Path, root: yaml.Node | None, misspelt: str | None) -> ConfigMistake:
-    """`misspelt`: the key in the file that stands for the missing one."""
+    """`misspelt` is the key in the file that stands for the missing one."""
     *parents, last = mistake.location or ("",)
     location = (*parents, misspelt) if misspelt is not None else mistake.location
     key, found = _dotted(mistake.location), shown_value(mistake.found)

@@ -32,7 +32,7 @@ class ConfigMistake:
     """With its parents: `checkpoints.checkpoint_1.order`."""
 
     found: str | None = None
-    """None: the key is missing, or the mistake is not at a key."""
+    """The value, or None if the key is missing or the mistake is not at a key."""
 
     expected: str | None = None
     misspelt: str | None = None

@@ -634,6 +634,15 @@ def test_the_results_of_a_part_are_stored_on_request(folder, capsys):
     assert (stored["deselected"], any(stored["passed"].values())) == (1, False)
 
 
+def test_a_part_without_a_result_is_not_that_of_an_earlier_command(folder, slop_code):
+    assert slop_code("eval", "good", "--group", "Core", "-o", "part")[0] == 0
+    before = files_of(folder / "part")
+    status, out, err = slop_code("eval", "good", "--test", "gone.py", "-o", "part")
+    assert (status, out) == (2, "")
+    assert "no checkpoint has a test that was selected" in err
+    assert files_of(folder / "part") == before
+
+
 def test_the_parts_of_two_runs_of_one_name_leave_both_runs_as_they_are(folder, slop_code):
     """Such runs go by their paths, which name no folder of the results."""
     runs = [folder / parent / "good" for parent in ("a", "b")]

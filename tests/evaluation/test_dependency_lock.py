@@ -50,7 +50,6 @@ def test_a_lock_is_read(problem):
     assert read_test_lock(problem(lock="", dependencies=[])) is None
 
 
-@pytest.mark.long
 def test_evaluations_use_the_lock(problem, evaluate, make_submission):
     submission = make_submission({"main.py": ""})
     locked = evaluate(problem("1.15.0", OLDER), submission, sandbox="none")

@@ -231,3 +231,12 @@ def test_a_roster_is_read_as_it_was_written(tmp_path):
 )  # fmt: skip
 def test_the_isolation_is_that_of_the_weakest(isolations, weakest):
     assert weakest_isolation([evidence_of(isolation=isolation) for isolation in isolations]) == weakest
+
+
+def test_repetitions_count_for_the_weakest_isolation():
+    whole, no_cpus = (
+        {"control_groups": True, "limits": limits} for limits in ({"memory": 1, "cpus": 1}, {"memory": 1})
+    )
+    first, again = (evidence_of(isolation=isolation) for isolation in (whole, no_cpus))
+    assert weakest_isolation([first], [first]) == {**whole, "pairs": 1}
+    assert weakest_isolation([first], [again]) == {**no_cpus, "pairs": 1}

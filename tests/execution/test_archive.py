@@ -1,4 +1,4 @@
-"""Tar streams of trees that Python packs and the helper unpacks or the other way round, and refused hostile ones."""
+"""Trees as tar streams: Python packs and the helper unpacks, and the reverse; hostile archives are refused."""
 
 from __future__ import annotations
 

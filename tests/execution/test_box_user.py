@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from slop_code.execution.bubblewrap.box_arguments import HOME, mount_error
 from slop_code.execution.bubblewrap.box_user import FIRST_USER, box_user, ids_in_force
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
@@ -96,11 +98,62 @@ def test_the_result_says_whose_user_it_is(monkeypatch, user, own, words):
     assert ids_in_force(user) == words
 
 
-@ROOT
-@pytest.mark.e2e
-def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(helper, tmp_path):
+@pytest.fixture
+def unified():
     if not (UNIFIED / "cgroup.procs").exists():
         pytest.skip("there is no tree of version 2 beside that of version 1")
+
+
+@ROOT
+@pytest.mark.e2e
+@pytest.mark.usefixtures("unified")
+def test_a_group_that_could_not_be_made_is_tried_again():
+    user = FIRST_USER + os.getpid() + 1
+    assert group_of_boxes(UNIFIED, user, controllers=("+nothing",)) is None
+    assert not list(UNIFIED.glob(f"slop-code.user-{user}-*"))
+    assert group_of_boxes(UNIFIED, user, controllers=()).is_dir()
+
+
+@ROOT
+@pytest.mark.e2e
+@pytest.mark.usefixtures("unified")
+def test_a_command_removes_its_group_at_its_end():
+    program = f"""
+import sys
+from pathlib import Path
+from slop_code.__main__ import main
+from slop_code.execution.bubblewrap.root_groups import group_of_boxes
+group = group_of_boxes(Path({str(UNIFIED)!r}), {FIRST_USER}, controllers=())
+print(group, group.is_dir(), flush=True)
+sys.argv = ["slop-code", "--version"]
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    group, made, version = done.stdout.split(maxsplit=2)
+    assert (made, version.startswith("slop-code"), done.returncode) == ("True", True, 0)
+    assert not Path(group).exists()
+
+
+@pytest.mark.parametrize(
+    ("prefix", "message"),
+    [
+        ("/usr", None),
+        ("/home/agent-2/python", None),
+        ("/tmp/python", "where submissions write; use one outside of /tmp"),
+        ("/workspace/python", "where submissions write; use one outside of /workspace"),
+        (f"{HOME}/.local/share/uv/python/cpython-3.12", f"where submissions write; use one outside of {HOME}"),
+        ("/", "holds the home folder"),
+    ],
+)
+def test_an_interpreter_is_refused_in_folders_that_boxes_cover(prefix, message):
+    error = mount_error(prefix)
+    assert error is None if message is None else message in error
+
+
+@ROOT
+@pytest.mark.e2e
+@pytest.mark.usefixtures("unified")
+def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(helper, tmp_path):
     user = FIRST_USER + os.getpid()
     group = group_of_boxes(UNIFIED, user, controllers=())
     assert group == group_of_boxes(UNIFIED, user)

@@ -7,11 +7,13 @@ from contextvars import ContextVar
 
 import pytest
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.cancellation import (
     CancelToken,
     EvaluationCancelledError,
     cancel_scope,
     check_cancelled,
+    deadline,
     wait_for,
 )
 from slop_code.execution.concurrency import run_cancellable, run_concurrently, start_thread
@@ -122,3 +124,19 @@ def test_a_cancellation_from_outside_reaches_all(waits):
         run_cancellable([action, action])
     assert waits.ended == ["stopped"] * 2
     token.close()
+
+
+@pytest.fixture
+def no_further_thread():
+    """Memory for the stack of another thread is not to be had."""
+    before = threading.stack_size(1 << 46)
+    yield
+    threading.stack_size(before)
+
+
+@pytest.mark.usefixtures("no_further_thread")
+def test_a_machine_without_room_for_a_thread_is_an_infrastructure_failure():
+    with pytest.raises(InfrastructureError, match="can't start new thread; raise the limit"):
+        start_thread(int)
+    with pytest.raises(InfrastructureError, match="can't start new thread; raise the limit"), deadline(60, "late"):
+        pass

@@ -140,6 +140,10 @@ def test_the_entry_command_follows_the_template(tmp_path, commands, entry_file, 
             'commands.command: found "a \'b", expected a command line with its quotes closed',
         ),
         (
+            f'{LOCAL}setup: {{commands: ["echo a\\0"]}}',
+            "setup.commands.0: found 'echo a\\x00', expected a command line without NUL",
+        ),
+        (
             "type: docker\nname: a\ndocker: {image: i, extra_mounts: /tmp}",
             "docker.extra_mounts: found '/tmp', expected a list or a mapping of mounts",
         ),

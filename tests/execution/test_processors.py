@@ -9,7 +9,7 @@ import pytest
 
 from slop_code.execution import processors as module
 from slop_code.execution.cache import PLACES, Cache
-from slop_code.execution.processors import processor_places
+from slop_code.execution.processors import processor_places, processor_share
 
 
 @pytest.fixture
@@ -62,3 +62,10 @@ def test_a_cache_without_locks_has_every_place_free(folder):
     (folder.root / PLACES).write_text("in the way")
     with processor_places(folder) as take:
         assert take(3) == 3
+
+
+@pytest.mark.e2e
+def test_a_probe_that_cannot_be_started_counts_as_a_busy_machine(monkeypatch, tmp_path):
+    assert processor_share() > 0
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    assert processor_share() == 0

@@ -81,7 +81,8 @@ def kept_in(part: Path) -> Iterator[Path]:
 
 
 def of_results(campaign: CampaignFolder, fault: Fault) -> Ending:
-    """A damaged evaluation.json is none. That is said, and it is made again. `verify` names another verdict.
+    """A damaged evaluation.json counts as no result; the command says so, and makes it again. `verify` names another
+    verdict.
 
     What it says of versions and messages is believed: no verdict follows from it.
     """

@@ -28,6 +28,9 @@ BOMBS = {
 }
 """Checkpoints with bombs, and the limits that their tests expect."""
 
+GROUPS = ("slop-code-[0-9]*", "slop-code.user-*")
+"""Control groups of a subject, and of the boxes of root."""
+
 BOX_PROGRAMS = {"bwrap", "slopbox", "slop-run"}
 PATIENCE_S = 600
 
@@ -147,7 +150,7 @@ def kill(account: Account) -> str:
         process.wait()
     wait_until(lambda: not box_processes(), "processes of boxes are left")
     text = larder(account)
-    left = [str(group) for group in CGROUPS.glob("**/slop-code-[0-9]*")]
+    left = [str(group) for pattern in GROUPS for group in CGROUPS.glob(f"**/{pattern}")]
     if left:
         raise CheckError(f"control groups are left: {left}")
     return f"no process and no control group is left; {text}"

@@ -311,7 +311,6 @@ def test_the_command_writes_a_record_beside_each_snapshot(scb_check, plain, subm
     assert "erosion 0." in capsys.readouterr().out
 
 
-@pytest.mark.long
 def test_a_failed_measurement_changes_no_verdict(scb_check, evaluation, capsys):
     checkpoint, command = evaluation
     (checkpoint / QUALITY_FILE).write_text("{}")

@@ -81,7 +81,7 @@ class Attack:
     """Keys that override those of the environment, such as tighter limits."""
 
     unshown: str = ""
-    """The reason why it cannot be shown to work on an evaluator without defences. Empty: it is shown."""
+    """The reason why it cannot be shown to work on an evaluator without defences, or empty if it is shown."""
 
     @property
     def signals(self) -> bool:

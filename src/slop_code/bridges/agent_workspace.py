@@ -124,7 +124,7 @@ class CheckpointScore:
     """The rewards of a checkpoint, or the reason why there are none."""
 
     rewards: dict[str, float] = field(default_factory=dict)
-    """Empty: an infrastructure failure, which is no reward of 0."""
+    """They are empty after an infrastructure failure, which is no reward of 0."""
 
     explanation: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class _NoFolderError(Exception):
 
 
 def unpack_workspace(members: Iterable[Member], folder: Path) -> bool:
-    """Make `folder` with what is below the one folder of the archive. False: the archive has no folder but a file."""
+    """Make `folder` with what is below the one folder of the archive. False if the archive has no folder but a file."""
     try:
         write_tree(_within_limits(_kept(members)), folder)
     except _NoFolderError:

@@ -35,7 +35,7 @@ def print_written(path: Path, note: str = "") -> None:
 
 
 def print_stored(path: Path, evaluation: StoredEvaluation, *, quiet: bool) -> None:
-    """`quiet`: standard output is for JSON."""
+    """`quiet` says that standard output is for JSON."""
     if evaluation.attempt is not None:
         why = "not looked at again, as this evaluation ended with an infrastructure failure"
         print_step(f"{path} keeps its verdict: {why}; what that left is in {evaluation.attempt}")

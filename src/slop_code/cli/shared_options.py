@@ -42,7 +42,7 @@ def add_policy(
 
 
 def add_problems_dir(parser: argparse.ArgumentParser, *, first: str = "", second: str = "") -> None:
-    """`first` and `second`: defaults that come before and after the first environment variable."""
+    """`first` and `second` are defaults that come before and after the first environment variable."""
     default = f"{first}${PROBLEMS_VARIABLE}, {second}else ${PATH_VARIABLE}, ${HOME_VARIABLE}/problems or problems"
     parser.add_argument(
         "--problems-dir",

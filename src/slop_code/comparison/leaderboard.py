@@ -54,7 +54,7 @@ class AgentRun:
 
 class RecordedMean(FrozenRecord):
     mean: float | None
-    """None: not recorded."""
+    """The mean, or None if no value is recorded."""
     recorded: int
     """Number of values: checkpoints, or for a slope problems of a run."""
 

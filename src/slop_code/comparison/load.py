@@ -82,7 +82,7 @@ class RunCheckpoint:
     passed_by: frozenset[str] = frozenset()
     """The named policies by which it passed."""
     recorded: bool = True
-    """False: another runner evaluated it, and did not record what its statuses depend on."""
+    """It is False if another runner evaluated it, and did not record what its statuses depend on."""
 
     def by_policy(self, policy: str) -> RunCheckpoint:
         return self if self.passed is None else replace(self, passed=policy in self.passed_by)

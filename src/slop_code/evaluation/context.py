@@ -70,7 +70,7 @@ class EvaluationContext:
 
     @property
     def installed_tools(self) -> ToolEnvironment | None:
-        """None: the evaluation failed before its test tools were installed."""
+        """The test tools, or None if the evaluation failed before they were installed."""
         return self.__dict__.get("tools")
 
 

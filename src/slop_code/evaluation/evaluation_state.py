@@ -95,7 +95,7 @@ class EvaluationState:
         return results.with_failure_kind(permanent=self.permanent or results.selects_none)
 
     def _isolation(self) -> dict[str, Any]:
-        isolation = weakest_isolation(self.evidence)
+        isolation = weakest_isolation(self.evidence, self.repeats)
         return {**isolation, "pairs_reason": self.serial_reason} if isolation and self.serial_reason else isolation
 
     def _provenance(self, tree: SubmissionTree | None) -> Provenance:

@@ -55,7 +55,7 @@ class PytestExit(Stored):
 
     pair: int = Field(ge=1, le=MAX_PAIRS)
     exit_code: int | None
-    """None: pytest did not end by itself."""
+    """It is None if pytest did not end by itself."""
 
     session_timeout: Duration | None
     """Seconds, or None if there was no session timeout."""
@@ -300,10 +300,10 @@ def _parsed(path: Path, parse: Callable[[bytes], Parsed]) -> Parsed | str:
         return f"is malformed: {escape_control(str(error), 500)}"
 
 
-def weakest_isolation(evidence: Sequence[Evidence]) -> dict[str, Any]:
-    """Isolation that was in effect for all pairs; empty if no box was opened."""
-    isolations = [pair.isolation for pair in evidence if pair.isolation]
+def weakest_isolation(evidence: Sequence[Evidence], repeats: Sequence[Evidence] = ()) -> dict[str, Any]:
+    """Isolation that was in effect for all pairs and repetitions; empty if no box was opened."""
+    isolations = [pair.isolation for pair in (*evidence, *repeats) if pair.isolation]
     if not isolations:
         return {}
-    weakest = min(isolations, key=lambda isolation: bool(isolation.get("control_groups")))
+    weakest = min(isolations, key=lambda each: (bool(each.get("control_groups")), len(each.get("limits", ()))))
     return {**weakest, "pairs": len(evidence)}

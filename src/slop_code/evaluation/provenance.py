@@ -55,7 +55,10 @@ def provenance_of(
     command: Sequence[str],
     pytest_args: Sequence[str],
 ) -> Provenance:
-    """`digests` has those not known from the configuration. One is None if the evaluation failed before it had it."""
+    """`digests` has those not known from the configuration.
+
+    A digest is None if the evaluation failed before it was computed.
+    """
     problem, tools = context.problem, context.installed_tools
     return Provenance(
         digests={

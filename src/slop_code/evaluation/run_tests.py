@@ -72,7 +72,7 @@ class PytestSettings:
     """pytest reads the evaluator's standard input, and there is no session timeout."""
 
     templates: TemplatePool | None = None
-    """None: each judge is started anew."""
+    """Without templates, each judge is started anew."""
 
     @property
     def may_fork(self) -> bool:

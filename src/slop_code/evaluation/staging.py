@@ -51,8 +51,9 @@ if TYPE_CHECKING:
 
 ASSETS = "assets"
 LOG_LIMIT = 16 << 20
-PERMANENT_EXITS = (0, 1, 2, 4, NO_TESTS)
-"""Exit codes with which pytest itself says what is wrong with the tests."""
+USAGE_ERROR = 4
+PERMANENT_EXITS = (0, 1, 2, NO_TESTS)
+"""Exit codes with which pytest says what is wrong with the tests. uvx ends with 1 or 2 for errors of its own."""
 
 HASH_SEEDS = 1 << 32
 SETTINGS_VARIABLE = "SLOP_CODE_JUDGE"
@@ -66,7 +67,8 @@ class CollectionError(InfrastructureError):
 
     def __init__(self, reason: str, exit_code: int | None, reports: Path) -> None:
         super().__init__(reason, exit_code)
-        self.permanent = exit_code in PERMANENT_EXITS
+        started = (reports / STREAM).is_file()
+        self.permanent = exit_code == USAGE_ERROR or (started and exit_code in PERMANENT_EXITS)
         """Trying again changes nothing: no submission takes part, and pytest ended by itself."""
 
         keep_ends(reports / LOG, LOG_LIMIT)
@@ -133,7 +135,7 @@ def copy_tests(problem: ProblemConfig, selection: Selection, ini: str, destinati
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(selection.root / relative, target)
     copy_assets(problem.assets, destination / ASSETS)
-    (destination / INI).write_text(ini)
+    (destination / INI).write_text(ini, encoding="utf-8")
 
 
 def copy_shown(problem: ProblemConfig, tests: Path, destination: Path) -> None:

@@ -278,7 +278,10 @@ def _remove_if_abandoned(folder: Path) -> bool:
 
 
 def remove_whole(folder: Path, aside: Path) -> None:
-    """Remove a tree that others may use. After a kill it is whole, or gone with its rest as `.tmp…` in `aside`."""
+    """Remove a tree that others may use.
+
+    After a kill the tree is whole, or it is gone and its rest lies in `aside` as `.tmp…`.
+    """
     scratch = Path(tempfile.mkdtemp(prefix=".tmp", dir=aside))
     with contextlib.suppress(FileNotFoundError):  # another evaluator was faster
         folder.rename(scratch / folder.name)

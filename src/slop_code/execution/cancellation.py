@@ -71,10 +71,19 @@ def cancel_scope(token: CancelToken) -> Iterator[None]:
         _CURRENT.reset(reset)
 
 
+def start_or_fail(thread: threading.Thread) -> None:
+    """A machine that allows no further thread is no fault of a submission."""
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise InfrastructureError(f"{error}; raise the limit on processes, such as that of ulimit -u") from error
+
+
 @contextlib.contextmanager
 def deadline(seconds: float | None, message: str) -> Iterator[None]:
-    """Waits in this block raise InfrastructureError with this message once the time is over, or never if it is None.
+    """Waits in this block raise InfrastructureError with this message.
 
+    They do so once `seconds` are over, or never if that is None.
     Cancellation from outside still ends the block as before.
     """
     if seconds is None:
@@ -83,7 +92,7 @@ def deadline(seconds: float | None, message: str) -> Iterator[None]:
     outer = _CURRENT.get()
     with contextlib.closing(CancelToken()) as token, contextlib.closing(CancelToken()) as ended:
         watcher = threading.Thread(target=_watch, args=(token, ended, outer, time.monotonic() + seconds), daemon=True)
-        watcher.start()
+        start_or_fail(watcher)
         try:
             with cancel_scope(token):
                 yield

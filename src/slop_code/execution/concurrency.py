@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from slop_code.execution.cancellation import CancelToken, cancel_scope, wait_for
+from slop_code.execution.cancellation import CancelToken, cancel_scope, start_or_fail, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def start_thread(function: Callable[..., Value], *arguments: object) -> Callable
             errors.append(error)
 
     thread = threading.Thread(target=copy_context().run, args=(work,), daemon=True)
-    thread.start()
+    start_or_fail(thread)
 
     def join() -> Value:
         thread.join()

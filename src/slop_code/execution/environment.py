@@ -75,10 +75,14 @@ def _isolation(value: str) -> str:
     return value
 
 
+def _shell_command(value: Any) -> Any:
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("a command line without NUL")
+    return value
+
+
 def _command_line(value: Any) -> Any:
-    if isinstance(value, str):
-        if "\0" in value:
-            raise ValueError("a command line without NUL")
+    if isinstance(_shell_command(value), str):
         try:
             shlex.split(value)
         except ValueError as error:
@@ -90,6 +94,7 @@ Size = Annotated[int, BeforeValidator(parse_size)]
 Mounts = Annotated[list[str | dict[str, Any]] | dict[str, Any], PlainValidator(_mounts)]
 Seconds = Annotated[float, Field(ge=0.001, le=7 * 24 * 3600, allow_inf_nan=False)]
 CommandLine = Annotated[str, BeforeValidator(_command_line)]
+ShellCommand = Annotated[str, BeforeValidator(_shell_command)]
 
 
 class DockerSpec(FileModel):
@@ -110,9 +115,9 @@ class VariablesSpec(FileModel):
 
 
 class SetupSpec(FileModel):
-    commands: list[str] = Field(default_factory=list)
-    eval_commands: list[str] = Field(default_factory=list)
-    resume_commands: list[str] = Field(default_factory=list)
+    commands: list[ShellCommand] = Field(default_factory=list)
+    eval_commands: list[ShellCommand] = Field(default_factory=list)
+    resume_commands: list[ShellCommand] = Field(default_factory=list)
     timeout: Seconds = 300.0
     """Seconds for all of set-up, the subject's Python environment included."""
 
@@ -121,7 +126,7 @@ class SetupSpec(FileModel):
 
 
 class TimeoutsSpec(FileModel):
-    """Seconds; that of set-up is `setup.timeout`. None: the problem's own, or none at all."""
+    """Seconds; that of set-up is `setup.timeout`. None stands for the problem's own timeout, or for none at all."""
 
     image: Seconds = 3600.0
     """For pulling the image."""

@@ -11,6 +11,7 @@ from slop_code.execution.cache import remove_path
 from slop_code.execution.installation.tool_environment import HostToolBuilder
 from slop_code.execution.python_version import HostPython, host_python, own_python
 from slop_code.execution.sandbox import UnusableSetupError
+from slop_code.execution.submission import UNUSABLE
 from slop_code.execution.trees.manifest import ARCHIVES
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class HostSetupBox:
 
     def put(self, name: str, text: str) -> str:
         path = self.job.scratch / "tmp" / name
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return str(path)
 
 
@@ -93,7 +94,9 @@ class HostSandbox(ABC):
         env = entry / "env"
         try:
             is_whole = env.is_dir() and (not any(env.iterdir()) or (env / "bin/python").exists())
-        except OSError:  # such as a link to a name that is too long
+        except OSError as error:
+            if error.errno not in UNUSABLE:  # no submission causes an error of the disk
+                raise
             is_whole = False
         if not is_whole:
             raise UnusableSetupError("the environment is damaged")

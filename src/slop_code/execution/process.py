@@ -49,7 +49,7 @@ while os.getppid() == int(sys.argv[1]):
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
     exit_code: int | None
-    """Negative: killed by that signal. None: ended by us after its timeout."""
+    """Negative if that signal killed it, or None if it was ended by us after its timeout."""
 
     output: str
     """The end of its stdout and stderr."""

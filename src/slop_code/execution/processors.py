@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import PLACES, open_lock, try_lock
 from slop_code.execution.process import capture
 
@@ -64,8 +65,8 @@ def processor_share() -> float:
 
     The probe has this process's affinity, control group and priority.
     """
-    done = capture([sys.executable, "-I", "-S", "-c", COMPUTE], PROBE_S)
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, InfrastructureError):
+        done = capture([sys.executable, "-I", "-S", "-c", COMPUTE], PROBE_S)
         return max(0.0, min(1.0, float(done.output)))
     return 0.0
 

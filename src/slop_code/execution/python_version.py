@@ -51,7 +51,7 @@ PythonRequest = Annotated[str, BeforeValidator(python_request)]
 
 
 def normal_request(text: str) -> str | None:
-    """The same as version specifiers, which uv takes: `3.12` is `==3.12.*`. None: it is none."""
+    """The request as version specifiers, which uv takes (`3.12` is `==3.12.*`), or None if it is no request."""
     text = text.strip()
     if _VERSION.fullmatch(text):
         return f"=={text}" if text.count(".") == 2 else f"=={text}.*"

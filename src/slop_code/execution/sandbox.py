@@ -170,7 +170,7 @@ class TemplateSpec:
     """A judge template, as the evaluation asks for it."""
 
     kind: str
-    """`imported`: it has the test tools in memory. `collected`: it has the tests of one checkpoint, too."""
+    """An `imported` template has the test tools in memory. A `collected` one has the tests of one checkpoint, too."""
 
     key: str
     """Digest of everything that the template depends on."""
@@ -227,7 +227,7 @@ class JudgeRequest:
     """The judge reads the evaluator's standard input."""
 
     warm: WarmJudge | None = None
-    """None, and where the sandbox has no templates: the judge is started anew."""
+    """If it is None, or the sandbox has no templates, the judge is started anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +236,7 @@ class JudgeJob:
 
     request: JudgeRequest
     submission: Path | None
-    """None: there is no subject, only tests to be collected."""
+    """It is None if there is no subject, only tests to be collected."""
 
     subject: PreparedSubject
     scratch: Path

@@ -41,7 +41,7 @@ class SnapshotToMeasure:
 class MeasuredSnapshot:
     target: SnapshotToMeasure
     quality: QualityRecord | None
-    """None: there is no measurement at all."""
+    """It is None if there is no measurement at all."""
 
     error: str | None = None
 

@@ -110,7 +110,10 @@ class QualityRecord(Stored):
 
     @classmethod
     def load(cls, folder: Path | str) -> QualityRecord | None:
-        """The record of a checkpoint's folder; None where it was not measured. ResultError: it cannot be read."""
+        """The record of a checkpoint's folder, or None if it was not measured.
+
+        Raises ResultError if it cannot be read.
+        """
         path = check_path("folder", folder, "the path of a folder") / QUALITY_FILE
         return load_stored(cls, path, MEASURE_AGAIN, MAX_FILE_BYTES) if os.path.lexists(path) else None
 

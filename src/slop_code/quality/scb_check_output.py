@@ -41,7 +41,7 @@ class ScbCheckOutput:
 
 
 def parse_output(log: str, copies: Collection[str]) -> ScbCheckOutput:
-    """`copies`: paths of the files that the driver was given. Anything unexpected is a reason, and never figures."""
+    """`copies` has paths of the files that the driver was given. Anything unexpected is a reason, and never figures."""
     lines = [line for line in log.splitlines() if line.startswith(MARK)]
     try:
         if len(lines) != 1:

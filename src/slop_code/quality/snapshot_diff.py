@@ -126,7 +126,7 @@ class SnapshotChanges:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointChanges:
-    """The snapshot of a checkpoint and its changes. None: a snapshot is not recorded."""
+    """The snapshot of a checkpoint and its changes, each None if a snapshot is not recorded."""
 
     files: SnapshotFiles | None = None
     changes: SnapshotChanges | None = None

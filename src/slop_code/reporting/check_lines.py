@@ -44,7 +44,7 @@ def heading(problem: str, path: Path, environment: str | None) -> StyledLine:
 
 
 def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:
-    """`every`: allowed findings, too, and details in full."""
+    """`every` adds allowed findings, and shows details in full."""
     yield step_line(step)
     yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
     summary = _some(step.outcome.summary, SUMMARY_LINES, "--json has them")

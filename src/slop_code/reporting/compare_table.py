@@ -60,7 +60,7 @@ class ComparisonRow:
 
 
 def show_comparison(comparison: Comparison, console: Console, *, every: bool = False) -> None:
-    """`every`: list all tests that differ, new and removed ones included."""
+    """With `every`, all tests that differ are listed, new and removed ones included."""
     warnings = comparison.warnings[:SHOWN_REASONS]
     print_lines(console, [(f"warning: {first_line(warning)}", "yellow") for warning in warnings])
     for number, pair in enumerate(comparison.pairs):

@@ -27,7 +27,7 @@ MIN_SHOWN_S = 0.0005
 def show_changes(
     changes: RerunChanges, old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None
 ) -> None:
-    """`test`: its stored result, where it is the only test that ran again."""
+    """`test` is the stored result of a test, if only that test ran again."""
     console = ResultConsole()
     name = one_line(f"{new.problem_name} {new.checkpoint_name}" if test is None else test.nodeid)
     if changes.reasons[1] is not None:

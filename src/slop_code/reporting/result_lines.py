@@ -225,7 +225,7 @@ def provenance_lines(results: CorrectnessResults) -> Iterator[str]:
 
 
 def show_test(results: CorrectnessResults, test: TestResult, path: Path) -> None:
-    """`path`: the result, as the user gave it."""
+    """`path` is that of the result, as the user gave it."""
     print_lines(ResultConsole(), lines_of_test(results, test, path))
 
 

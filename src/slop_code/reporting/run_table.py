@@ -60,7 +60,7 @@ def show_run(
     *,
     is_written: bool = True,
 ) -> None:
-    """`failure_reasons`: those of checkpoints that did not pass, by their labels. `is_written`: see `closing`."""
+    """`failure_reasons` are those of checkpoints that did not pass, by their labels. For `is_written` see `closing`."""
     for row_kind, rows in sections(summary, lines, policy):
         drawn = table(row_kind, rows, policy, console.width) if console.is_terminal else None
         for line in drawn or plain(row_kind, rows, policy):
@@ -212,7 +212,7 @@ def _samples(summary: RunSummary, policy: Policy, *, explain: bool) -> Iterator[
 
 
 def _warnings(given: Sequence[str], all_warnings: str) -> Iterator[StyledLine]:
-    """`all_warnings`: what has those that are not shown."""
+    """`all_warnings` names what has those that are not shown."""
     warnings = list(dict.fromkeys(given))
     for warning in warnings[:SHOWN_REASONS]:
         yield f"warning: {first_line(warning)}", "yellow"

@@ -31,7 +31,7 @@ class TableColumn:
 
 
 def layout_table(kind: str, columns: Sequence[TableColumn], rows: Sequence[TableRow], width: int) -> list[Text] | None:
-    """Lines of the table; None where the columns that cannot be dropped do not fit. `kind`: head of the names."""
+    """Lines of the table, or None if the columns that cannot be dropped do not fit. `kind` is the head of the names."""
     grouped = len({row.group for row in rows}) < len(rows) and any(row.group for row in rows)
     names = [_name(row, grouped=grouped) for row in rows]
     first = max(map(cell_len, [kind, *names]))

@@ -66,9 +66,9 @@ class InputSignatures:
     def digest(
         self, key: str, folders: Iterable[Path], compute: Callable[[], Digest], *, links: bool = False
     ) -> Digest:
-        """`key`: what else the digest depends on, beside the content of these folders or files.
+        """`key` is what else the digest depends on, beside the content of these folders or files.
 
-        `links`: links may be in a folder, as the digest has their targets, and nothing that they lead to.
+        With `links`, links may be in a folder, as the digest has their targets, and nothing that they lead to.
         """
         paths: list[str] = [str(folder) for folder in folders]
         began = time.time_ns()

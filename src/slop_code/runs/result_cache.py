@@ -86,7 +86,7 @@ class ResultCache:
         return self.root / key[:2] / key
 
     def has(self, key: str) -> bool:
-        """`get` may still return None: the entry may be damaged, or removed meanwhile."""
+        """`get` may still return None, as the entry may be damaged, or removed meanwhile."""
         return os.path.lexists(self._path(key))
 
     def get(self, key: str) -> bytes | None:

@@ -48,7 +48,8 @@ def result_cache_key(spec: EnvironmentSpec, digests: Digests, version: str | Non
 def key_of_result(spec: EnvironmentSpec, facts: CheckpointFacts, *, remote: bool) -> str | None:
     """The key of the inputs that a result names itself, or None if it has no verdict.
 
-    `remote`: the key that a plan for a remote executor has, without the version of the submission's Python.
+    It is also None for a docker environment if the result names no digest of the image.
+    With `remote`, it is the key that a plan for a remote executor has, without the version of the submission's Python.
     """
     if facts.state != "evaluated" or facts.digests is None:
         return None
@@ -113,7 +114,7 @@ class ExpectedDigests:
     """The content, by the identity of the object, which is kept so that no other one can have it."""
 
     def digests(self, submission: Submission, known: InputSignatures | None = None) -> Digests:
-        """`known`: digests of earlier evaluations, which are still right for folders that did not change."""
+        """`known` has digests of earlier evaluations, which are still right for folders that did not change."""
         problem, checkpoint = submission.problem, submission.checkpoint
         environment, known = self._environment(submission.environment), known or InputSignatures(None)
         key = (problem.path, checkpoint.name, environment.key)

@@ -71,7 +71,7 @@ class ResultIndex:
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
-        """`folder` None: an index in memory only."""
+        """If `folder` is None, the index is in memory only."""
         return cls(folder, _read_entries(folder / STATE_DIR / INDEX_FILE) if folder else {})
 
     def facts(self, path: Path) -> CheckpointFacts | None:
@@ -100,7 +100,7 @@ class ResultIndex:
         return entry is not None and entry.stamp == _stamp_or_none(path)
 
     def regressions(self, path: Path, earlier_path: Path, since: str) -> Regressions | None:
-        """`since`: name of the earlier checkpoint. None if either file cannot be read."""
+        """Regressions since the checkpoint named `since`, or None if either file cannot be read."""
         key = self._key(path)
         try:
             stamp, earlier = _stamp(path), _stamp(earlier_path)

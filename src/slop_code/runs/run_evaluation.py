@@ -68,7 +68,7 @@ class RunSettings:
     foreign_step: str | None = OTHER_FOLDER
     """What the user can do about files of other programs in the place of results, before anything is evaluated.
 
-    None: they are renamed.
+    If it is None, they are renamed.
     """
 
     output: Path | None = None

@@ -96,7 +96,7 @@ def _line(
     has_file: bool,
     regressions: Regressions | None = None,
 ) -> CheckpointLine:
-    """`has_file`: the evaluation.json of the checkpoint is that of these facts."""
+    """`has_file` says that the evaluation.json of the checkpoint is that of these facts."""
     assert run.folder is not None
     return CheckpointLine.with_facts(
         item.facts,

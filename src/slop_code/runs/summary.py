@@ -77,7 +77,7 @@ class Durations(FrozenRecord):
 
 
 class AgentTotals(FrozenRecord):
-    """Sums over the checkpoints for which the agent's files have the figure. None: no checkpoint has it."""
+    """Sums over the checkpoints for which the agent's files have the figure, or None if no checkpoint has it."""
 
     recorded: int
     """Checkpoints of which anything is recorded."""
@@ -111,7 +111,7 @@ class Totals(FrozenRecord):
     durations: Durations
     """Seconds of evaluated checkpoints."""
     agent: AgentTotals | None = None
-    """None: nothing is recorded."""
+    """It is None if nothing is recorded."""
 
 
 class Share(Passed):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class Damage:
     folder: str
     file: str | None
-    """None: the folder is missing, or has no evidence."""
+    """It is None if the folder is missing, or has no evidence."""
     fact: str
 
     @property

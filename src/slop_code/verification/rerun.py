@@ -31,7 +31,7 @@ LIVE = ("-s",)
 
 @dataclass(frozen=True, slots=True)
 class RerunInputs:
-    """Inputs that the user names. None: the input that the result was made from."""
+    """Inputs that the user names, each None for the input that the result was made from."""
 
     snapshot: Path | None = None
     problem: str | None = None

@@ -34,7 +34,7 @@ class ValueChange:
 class StatusChange:
     test: str
     old: Status | None
-    """None: there was no such test."""
+    """Its status before, or None if there was no such test."""
 
     new: Status | None
     message_changed: bool = False
@@ -67,7 +67,7 @@ class RerunChanges:
 
     @property
     def same_inputs(self) -> bool | None:
-        """None: there is no verdict now, so nothing was compared."""
+        """Whether no input changed, or None if there is no verdict now, so that nothing was compared."""
         return None if self.reasons[1] is not None else not self.digests and not self.versions
 
     @property
@@ -82,7 +82,7 @@ class RerunChanges:
 
 
 def rerun_changes(old: CorrectnessResults, new: CorrectnessResults, test: TestResult | None = None) -> RerunChanges:
-    """`test`: the only test that ran again, so that only this test is compared.
+    """`test` is the only test that ran again, so that only this test is compared.
 
     An evaluation with an infrastructure failure may lack tests and inputs. What it lacks does not count as a change.
     """

@@ -24,7 +24,7 @@ def answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
 
 
 def json_body(model: type[BaseModel], *, tar: bool = False) -> dict[str, Any]:
-    """`tar`: an archive is taken as well, with the other fields in the query."""
+    """With `tar`, an archive is taken as well, with the other fields in the query."""
     content: dict[str, Any] = {"application/json": {"schema": {"$ref": REFERENCE.format(model=model.__name__)}}}
     if tar:
         content["application/x-tar"] = {"schema": {"type": "string", "format": "binary"}}

@@ -44,7 +44,7 @@ class RequestLimits:
     """Maximum size of a body."""
 
     token: str | None = None
-    """None: no token is needed."""
+    """The token that requests need, or None if they need none."""
 
     hosts: frozenset[str] | None = None
     """Names in the header Host, or None for any. A page of another site could otherwise be resolved to this machine."""

@@ -58,7 +58,7 @@ class ServerSettings:
 
     host: str = "127.0.0.1"
     port: int | None = 8080
-    """None: no TCP socket."""
+    """The port, or None for no TCP socket."""
 
     unix_socket: Path | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)

@@ -26,13 +26,13 @@ class ForbiddenPathError(UsageError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSettings:
     workers: int | None = None
-    """None: as many as processors."""
+    """None stands for as many as processors."""
 
     executor: str = "threads"
     address: str | None = None
     retries: Retries = field(default_factory=Retries)
     environments: tuple[str, ...] = ()
-    """Names or paths; the first is the default. Empty: the problem's own, else `local`, and no other."""
+    """Names or paths; the first is the default. If there are none, only the problem's own is allowed, else `local`."""
 
     problems_dir: Path | None = None
     allowed: tuple[Path, ...] = ()

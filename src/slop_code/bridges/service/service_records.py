@@ -156,7 +156,7 @@ class EvaluationAnswer(BaseModel):
 
     @classmethod
     def of(cls, repeated: Mapping[str, str], outcome: EvaluationOutcome) -> EvaluationAnswer:
-        """`repeated`: `repeated_fields` of the request."""
+        """`repeated` has the `repeated_fields` of the request."""
         results = outcome.results
         if results is None:
             fault = outcome.fault if outcome.state == "rejected" else None

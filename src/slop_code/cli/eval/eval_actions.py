@@ -148,7 +148,7 @@ def _evaluate(runs: Sequence[DiscoveredRun], arguments: argparse.Namespace, *, p
 
 
 def _run(evaluation: RunEvaluation, arguments: argparse.Namespace, show: Callable[[ReadResults], None]) -> int:
-    """`show`: see `kept_report`."""
+    """For `show` see `kept_report`."""
     control, so_far = RunControl(), functools.partial(_results_so_far, evaluation)
     show(so_far)
     try:

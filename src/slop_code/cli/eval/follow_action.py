@@ -55,7 +55,7 @@ MAX_SETTLING_S = 60
 
 
 def follow(arguments: argparse.Namespace, clock: Callable[[], float] = time.monotonic) -> int:
-    """`clock`: that of the settle time."""
+    """`clock` is that of the settle time."""
     _check_options(arguments)
     settings = run_settings(arguments, partial=bool(arguments.problem))
     given_environment(arguments)
@@ -186,7 +186,7 @@ class _FollowedRun:
             self._print_once(text)
 
     def _evaluate(self, run: DiscoveredRun, *, last: bool = False) -> int:
-        """`last`: the end of the command, which prints the summary and gives the exit status."""
+        """`last` is the end of the command, which prints the summary and gives the exit status."""
         with open_runs([run], Cache.default(), self.settings) as evaluation:
             (locked,) = evaluation.runs
             evaluation.remember_origins(self.arguments.environment)

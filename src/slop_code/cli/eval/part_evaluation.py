@@ -16,6 +16,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.report import CorrectnessResults
 from slop_code.evaluation.result_files.stored_evaluation import check_replaces_no_verdict
 from slop_code.execution.cache import Cache
+from slop_code.runs.checkpoint_lines import CheckpointFacts
 from slop_code.runs.folders.mirror import check_output_folder, mirror_folder
 from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.run_evaluation import open_runs
@@ -102,7 +103,9 @@ def _result_of(submission: Submission, evaluation: RunEvaluation) -> PartResult:
     assert submission.output is not None
     path, facts = submission.output / RESULT_FILE, evaluation.facts.get(submission.key)
     if facts is not None and path.exists():
-        return PartResult(submission.label, CorrectnessResults.load(path), None)
+        results = CorrectnessResults.load(path)
+        if CheckpointFacts.of(results).reason == facts.reason:  # an earlier command may have left another one
+            return PartResult(submission.label, results, None)
     unselected = facts is not None and facts.state == "not_evaluated"
     return PartResult(submission.label, None, None if unselected else facts.reason if facts else "not evaluated")
 

@@ -48,7 +48,7 @@ class Evaluator:
         problems_dir: str | Path | None = None,
         cache: str | Path | None = None,
     ) -> None:
-        """`workers`: None for as many as processors. `environment`: that of requests without one of their own."""
+        """`workers` is None for as many as processors. `environment` is that of requests without one of their own."""
         check_type("workers", workers, (int, type(None)), "a number, or None")
         if workers is not None and workers < 1:
             raise wrong_argument("workers", workers, "at least 1")

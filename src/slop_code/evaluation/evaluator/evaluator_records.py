@@ -31,7 +31,7 @@ class EvaluatorRequest:
     problem: str | Path | ProblemConfig
     checkpoint: int | str
     environment: str | Path | EnvironmentSpec | None = None
-    """None: that of the evaluator, else the problem's own, else `local`."""
+    """None stands for that of the evaluator, else the problem's own, else `local`."""
 
     _: KW_ONLY
     output: str | Path | None = None

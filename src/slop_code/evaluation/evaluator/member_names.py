@@ -24,7 +24,7 @@ class MemberNames:
 
     def __init__(self) -> None:
         self._folders: dict[tuple[str, ...], bool] = {(): False}
-        """True: it is a member itself, and not only the folder of others."""
+        """By folder: whether it is a member itself, and not only the folder of others."""
 
         self._others: set[tuple[str, ...]] = set()
         self._links: dict[tuple[str, ...], tuple[str, str]] = {}

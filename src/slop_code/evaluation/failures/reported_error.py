@@ -32,7 +32,7 @@ class ReportedError:
 
 
 def reported_error(lines: Sequence[str]) -> ReportedError | None:
-    """`lines`: those of a failure message that say why."""
+    """`lines` are those of a failure message that say why."""
     blocks = outcome_blocks(lines)
     if blocks is None:
         return _exception(lines) or _process_error(lines)

@@ -170,7 +170,7 @@ def restart_process() -> None:
 
 
 def hide_modules(present: Container[str]) -> None:
-    """`present`: the modules that a cold judge would have, too."""
+    """`present` has the modules that a cold judge would have, too."""
     for name in HIDDEN:
         if name not in present:
             sys.modules.pop(name, None)

@@ -21,7 +21,7 @@ class Descriptors:
     """Everything that is open in the template, and what a judge has in its place."""
 
     def __init__(self, fork_server: Any, own: Iterable[int]) -> None:
-        """`own`: descriptors of the fork server, which no judge has."""
+        """`own` are the descriptors of the fork server, which no judge has."""
         self.fork_server = fork_server
         self.outputs: list[int] = []
         self.nulls: list[int] = []

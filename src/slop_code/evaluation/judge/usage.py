@@ -138,7 +138,7 @@ def _numbers(path: str) -> list[int] | None:
 
 
 def ask_spawner(gate: str | None) -> bytes | None:
-    """None: there is no spawner, or it does not answer."""
+    """The spawner's answer, or None if there is no spawner or it does not answer."""
     answer = request(gate, USAGE, ANSWER_S)
     return answer if len(answer) >= HEAD.size else None
 

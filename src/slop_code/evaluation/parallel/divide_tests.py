@@ -46,7 +46,7 @@ def divide_tests(
     seed: int | None,
     take_places: Callable[[int], int],
 ) -> DividedTests:
-    """`max_pairs`: what the caller allows. `take_places` takes free places on processors, and returns their number.
+    """`max_pairs` is what the caller allows. `take_places` takes free places on processors, and returns their number.
 
     With a `seed`, the division is a random one.
     """

@@ -32,7 +32,7 @@ def lock_path(problem: ProblemConfig) -> Path:
 
 
 def read_test_lock(problem: ProblemConfig) -> str | None:
-    """None: there is no lock. Raises ConfigError if it is damaged, or of other test_dependencies."""
+    """The lock, or None if there is none. Raises ConfigError if it is damaged, or of other test_dependencies."""
     path = lock_path(problem)
     if not problem.test_dependencies or not path.exists():
         return None

@@ -12,6 +12,7 @@ from slop_code._io import open_regular
 from slop_code.evaluation.context import ignore_progress
 from slop_code.evaluation.reports.stream_progress import StreamProgress
 from slop_code.evaluation.result_files.evidence_files import STREAM
+from slop_code.execution.cancellation import start_or_fail
 from slop_code.execution.progress_events import ProgressEvent, ProgressKind
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ STREAM_POLL_S, STREAM_CHUNKS = 0.25, 16
 
 
 def stream_progress(context: EvaluationContext, session: Session, roster: Roster) -> StreamProgress | None:
-    """None: nobody asks for progress."""
+    """The progress of the tests, or None if nobody asks for it."""
     if context.progress is ignore_progress:
         return None
     total = sum(entry.pair is not None for entry in roster.entries)
@@ -61,7 +62,7 @@ def follow_file(
         return
     done = threading.Event()
     thread = threading.Thread(target=_follow, args=(path, write, done, interval, chunks), name=FOLLOWER, daemon=True)
-    thread.start()
+    start_or_fail(thread)
     try:
         yield
     finally:

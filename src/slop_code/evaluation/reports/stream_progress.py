@@ -23,7 +23,7 @@ class StreamProgress:
     """Sums up the streams of all pairs of an evaluation, each of which is read by a thread of its own."""
 
     def __init__(self, event: ProgressEvent, progress: ProgressCallback) -> None:
-        """`event` is without any test done. It is sent at once."""
+        """`event` counts no test yet; it is sent at once."""
         self._event, self._progress = event, progress
         self._lock = threading.Lock()
         progress(event)

@@ -42,7 +42,7 @@ def is_foreign_result(path: Path) -> bool:
 def rename_or_refuse(files: Sequence[Path], step: str | None) -> None:
     """Rename files of other programs, or raise a UsageError with the step that the user can take instead.
 
-    `step` None: rename.
+    They are renamed if `step` is None.
     """
     if step is None:
         _rename_all(files)

@@ -26,7 +26,7 @@ class LastResult:
     """Date and time."""
 
     snapshot: str | None
-    """None: not known."""
+    """Its path, or None if it is not known."""
 
 
 def keep_last_result(results: CorrectnessResults, runner: PytestRunner, environment: str | None) -> bool:

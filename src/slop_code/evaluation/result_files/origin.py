@@ -22,7 +22,7 @@ ORIGIN_FILE = ".slop-code/origin.json"
 
 
 class Origin(Stored):
-    """Paths are absolute. None: not known."""
+    """Paths are absolute. What is not known is None."""
 
     problem: str | None = None
     problems_dir: str | None = None

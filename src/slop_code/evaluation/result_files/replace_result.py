@@ -41,8 +41,8 @@ def new_result(output: Path, foreign_step: str | None = OTHER_FOLDER) -> Iterato
     """A folder for a new result and its evidence, which takes the place of the one in `output` after the block.
 
     All that needs space on the disk happens in the block, evaluation.json last. If it fails, the earlier result is as
-    it was. After a kill, `finish_replacement` does the rest. `foreign_step` is that of `rename_or_refuse`. A file of
-    another program may have appeared during the evaluation.
+    it was. After a kill, `finish_replacement` does the rest. `foreign_step`, as in `rename_or_refuse`, is for a file of
+    another program that appeared during the evaluation.
     """
     output.mkdir(parents=True, exist_ok=True)
     with _only_writer(output):

@@ -43,7 +43,7 @@ class NotStoredError(InfrastructureError):
     def __init__(self, message: str, results: CorrectnessResults | None) -> None:
         super().__init__(message)
         self.results = results
-        """None: it could not be written before the tests ran."""
+        """It is None if the folder could not be written before the tests ran."""
 
 
 def evaluate_and_store(

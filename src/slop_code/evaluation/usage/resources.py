@@ -58,7 +58,7 @@ class StruckLimit(FrozenRecord):
 
     kind: LimitKind
     limit: Count | None
-    """None: the limit of the machine, which is not ours."""
+    """It is None for the limit of the machine, which is not ours."""
 
     call: str | None
     """The beginning of the command, shell-quoted, or None if no call was running or it is not known which."""
@@ -70,7 +70,7 @@ class TestTimeout(FrozenRecord):
     __test__ = False
 
     kind: Literal["call", "test"]
-    """`test`: the limit of the checkpoint. `call`: a limit in the test's own code, such as that of a call."""
+    """`test` is the limit of the checkpoint, `call` a limit in the test's own code, such as that of a call."""
 
     limit_s: Seconds
 

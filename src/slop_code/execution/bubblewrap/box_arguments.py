@@ -6,7 +6,9 @@ and starts the subject's box and the judge's.
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.bwrap_binary import CONTAINED, NAMESPACES, OUTER_NAMESPACES, bwrap
@@ -14,6 +16,7 @@ from slop_code.execution.bubblewrap.system_mounts import (
     ETC_FILES,
     command_arguments,
     further_arguments,
+    is_within,
     system_arguments,
 )
 from slop_code.execution.environment import HANDED_SIZE, JUDGE_FILE_SIZE, MAX_WORKSPACE, MIN_INODES
@@ -23,7 +26,6 @@ from slop_code.execution.uv import uv_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from slop_code.execution.environment import EnvironmentSpec
     from slop_code.execution.sandbox import JudgeJob, SetupJob
@@ -54,6 +56,17 @@ BOX_PROCESSES = 4
 
 def set_environment(environment: Mapping[str, str]) -> list[str]:
     return [word for name, value in environment.items() for word in ("--setenv", name, value)]
+
+
+def mount_error(prefix: str) -> str | None:
+    """Why an interpreter with this prefix cannot be mounted in a box; None if it can."""
+    folder, home = Path(prefix).resolve(), Path(os.path.expanduser("~")).resolve()
+    for covered in ("/tmp", WORKSPACE, HOME):
+        if is_within(folder, [covered]):
+            return f"the interpreter lies in {folder}, where submissions write; use one outside of {covered}"
+    if is_within(home, [folder]):
+        return f"the interpreter's folder {folder} holds the home folder, which no box may see; use another one"
+    return None
 
 
 def setup_arguments(job: SetupJob, prefix: str = sys.base_prefix) -> list[str]:

@@ -20,6 +20,7 @@ from slop_code.execution.bubblewrap.box_arguments import (
     SUBJECT_ENV,
     TOOLS,
     WORKSPACE,
+    mount_error,
     outer_arguments,
     setup_arguments,
 )
@@ -43,7 +44,6 @@ from slop_code.execution.bubblewrap.cgroups import (
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
 from slop_code.execution.bubblewrap.overlay_error import overlay_error
-from slop_code.execution.bubblewrap.system_mounts import mount_error
 from slop_code.execution.bubblewrap.template_arguments import template_arguments
 from slop_code.execution.cancellation import check_cancelled
 from slop_code.execution.environment import (

@@ -122,7 +122,7 @@ def _run_probe(path: str) -> Probe:
             return Probe(str(error))
     result = Probe.of(done.exit_code, done.output)
     if result.error is None:
-        with contextlib.suppress(InfrastructureError):
+        with contextlib.suppress(InfrastructureError, OSError):  # there is no cache, or its disk is full
             record = _record(path)
             record.parent.mkdir(exist_ok=True)
             record.touch()

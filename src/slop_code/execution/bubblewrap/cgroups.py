@@ -1,5 +1,8 @@
 """Control groups: hard limits of the kernel, above the limits that `slopbox serve` enforces everywhere.
 
+Memory limits that hold everywhere, with control groups or without, are enforced by `kill_over_limits` in
+execution/helper/spawner.c.
+
 The memory limit of a group is `memory` plus twice `disk`, since the files of a box are in memory, too. Root may make
 control groups anywhere, others in a group of version 2 that was delegated to them, or in a scope of their systemd.
 """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from pathlib import Path
 
 from slop_code.errors import InfrastructureError
+from slop_code.execution.bubblewrap.probe_results import ProbeResults
 from slop_code.execution.bubblewrap.user_scope import OWN_GROUP, enter_user_scope
 from slop_code.execution.process import capture
 
@@ -17,6 +17,9 @@ LEAF = "slop-code.evaluators"
 DELEGATED = "user.delegate"
 """Attribute by which the system's systemd marks the groups that it leaves to others. That of a user may not mark them,
 and is asked. All other groups are systemd's own, even where their files belong to this user."""
+
+_by_systemd = ProbeResults[bool](bool)
+"""Whether systemd calls a unit delegated, by its name."""
 
 QUESTION_S = 20
 MAX_MOVES = 100
@@ -53,10 +56,9 @@ def _is_delegated(group: Path) -> bool:
     with contextlib.suppress(OSError):
         if os.getxattr(group, DELEGATED) == b"1":
             return True
-    return _says_systemd(group.name)
+    return _by_systemd.get(group.name, lambda: _says_systemd(group.name))
 
 
-@functools.cache
 def _says_systemd(unit: str) -> bool:
     question = ["systemctl", "--user", "show", "--property=Delegate", "--value", "--", unit]
     try:

@@ -23,24 +23,37 @@ PREFIX = "slop-code.user-"
 CONTROLLERS = ("+memory", "+pids")
 
 _lock = threading.Lock()
-_made: dict[tuple[Path, int], Path | None] = {}
+_made: dict[tuple[Path, int], Path] = {}
 
 
 def group_of_boxes(root: Path, user: int, controllers: Sequence[str] = CONTROLLERS) -> Path | None:
-    """The group of this evaluator, made at the first call; None where it cannot be made. Boxes begin in its `LEAF`."""
+    """The group of this evaluator, made at the first call; None where it cannot be made. Boxes begin in its `LEAF`.
+
+    A failure is not kept, since it takes no time to try again.
+    """
     with _lock:
         if (root, user) not in _made:
             remove_abandoned(root, PREFIX)
             try:
                 _made[root, user] = _make(root, user, controllers)
             except OSError:
-                _made[root, user] = None
+                return None
         return _made[root, user]
 
 
 def _make(root: Path, user: int, controllers: Sequence[str]) -> Path:
-    group, _ = new_group(root, f"{PREFIX}{user}-")  # locked until this process ends
+    group, lock = new_group(root, f"{PREFIX}{user}-")  # locked until this process ends
+    try:
+        _set_up(root, group, user, controllers)
+    except OSError:
+        remove_group(group)
+        os.close(lock)
+        raise
     atexit.register(_remove_own, group, os.getpid())
+    return group
+
+
+def _set_up(root: Path, group: Path, user: int, controllers: Sequence[str]) -> None:
     for parent in (root, group):
         (parent / "cgroup.subtree_control").write_text(" ".join(controllers))
         with contextlib.suppress(OSError):  # not every kernel limits CPU time
@@ -48,7 +61,6 @@ def _make(root: Path, user: int, controllers: Sequence[str]) -> Path:
     (group / LEAF).mkdir()
     for folder in (group, group / LEAF):
         os.chown(folder / "cgroup.procs", user, user)
-    return group
 
 
 def _remove_own(group: Path, process: int) -> None:

@@ -76,16 +76,6 @@ def further_arguments(paths: Iterable[Path], prefixes: Sequence[str] = ()) -> li
     return [word for path in wanted for word in ("--ro-bind", path, path)]
 
 
-def mount_error(prefix: str) -> str | None:
-    """Why an interpreter with this prefix cannot be mounted in a box; None if it can."""
-    folder, home = Path(prefix).resolve(), Path(os.path.expanduser("~")).resolve()
-    if is_within(folder, ["/tmp", "/workspace"]):
-        return f"the interpreter lies in {folder}, where submissions write; use one outside of /tmp"
-    if is_within(home, [folder]):
-        return f"the interpreter's folder {folder} holds the home folder, which no box may see; use another one"
-    return None
-
-
 def is_within(path: str | Path, roots: Iterable[str | Path]) -> bool:
     """Compares absolute paths as they are written."""
     inner = f"{path}/"

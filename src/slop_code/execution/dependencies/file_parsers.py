@@ -49,7 +49,7 @@ print(json.dumps(parsed, default=str))
 
 @functools.lru_cache(maxsize=8)
 def parse_toml(text: str) -> dict[str, Any] | None:
-    """None: it cannot be parsed within the limits."""
+    """The parsed text, or None if it cannot be parsed within the limits."""
     if _toml_steps(text) > MAX_STEPS:
         parsed = _parse_apart("toml", text)
     else:

@@ -202,7 +202,10 @@ def has_script_dependencies(submission: Path, entry_file: str) -> bool:
 
 
 def _project_requirements(project: dict[str, Any]) -> str | None:
-    """Made of `[project]`, so that no other mistake in the file matters, or None if they are more than plain names."""
+    """Made of `[project]`, so that no other mistake in the file matters, or None if they are more than plain names.
+
+    None also stands for no list of them, for one that is dynamic, and for one with the project's own name.
+    """
     dependencies, own_name = project.get("dependencies"), project.get("name")
     if not isinstance(dependencies, list) or is_dynamic(project):
         return None

@@ -103,7 +103,7 @@ def _is_project(package: Mapping[str, Any], project: object) -> bool:
 
 
 def poetry_requirements(lock: Mapping[str, Any]) -> str | None:
-    """None: it is no such lock, or it needs more than an index."""
+    """Requirements for a poetry.lock, or None if it is no such lock or needs more than an index."""
     packages = list(_packages(lock))
     if not packages or any("source" in package for package in packages if _is_needed(package, "main")):
         return None
@@ -111,7 +111,7 @@ def poetry_requirements(lock: Mapping[str, Any]) -> str | None:
 
 
 def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
-    """None: it is no such lock, or it needs more than an index."""
+    """Requirements for a pdm.lock, or None if it is no such lock or needs more than an index."""
     packages = [package for package in _packages(lock) if _is_needed(package, "default")]
     if not packages or any(key in package for package in packages for key in ELSEWHERE):
         return None
@@ -119,9 +119,10 @@ def pdm_requirements(lock: Mapping[str, Any]) -> str | None:
 
 
 def pylock_requirements(lock: Mapping[str, Any]) -> str | None:
-    """Requirements for a pylock.toml; None if it needs more than an index, or markers that requirements do not have.
+    """Requirements for a pylock.toml, or None if it needs more than an index, or markers that requirements do not have.
 
-    Its addresses of files are not used: the index has the same files, by their hashes.
+    It is also None if `_requirements` gives none. The lock's addresses of files are not used: the index has the same
+    files, by their hashes.
     """
     packages = list(_packages(lock, "packages"))
     if any(key in package for package in packages for key in ELSEWHERE):
@@ -153,7 +154,10 @@ def _is_needed(package: Mapping[str, Any], group: str) -> bool:
 
 
 def _requirements(packages: list[dict[str, Any]], marker_key: str, group: str) -> str | None:
-    """None: not all can be written as requirements, or nothing chooses between two versions of a package."""
+    """One line for each package, or None.
+
+    It is None if not all can be written as requirements, or if nothing chooses between two versions of a package.
+    """
     lines = [_requirement(package, marker_key, group) for package in packages]
     named = [
         (package.get("name"), line) for package, line in zip(packages, lines, strict=True) if not package.get("extras")

@@ -50,7 +50,7 @@ def is_name(text: str) -> bool:
 def plain_lines(requirements: str) -> tuple[str, ...] | None:
     """Well-formed names and versions, without comments: no file, folder, link or option that could install other code.
 
-    None: not all are plain.
+    The result is None if not all are plain.
     """
     lines = [COMMENT.sub("", line).strip() for line in _with_hashes(requirements)]
     is_plain = all(not line or _is_plain_line(line) for line in lines)

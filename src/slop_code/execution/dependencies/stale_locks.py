@@ -34,7 +34,7 @@ class PreferredLock:
 
 
 def stale_lock(name: str, locked: LockedPackages, dependencies: Sequence[str]) -> PreferredLock | None:
-    """None: the lock has all of these dependencies of the project.
+    """The lock with what it lacks, or None if it has all of these dependencies of the project.
 
     A version that cannot be compared counts as one that fits. Locks other than uv.lock may leave out a dependency
     with a marker, which cannot hold where the project runs.

@@ -21,7 +21,7 @@ def has_file(submission: Path, name: str) -> bool:
 
 
 def read_text(submission: Path, name: str) -> str | None:
-    """None: it is absent, not text, or too large."""
+    """The content of a file, or None if it is absent, not text, or too large."""
     if (path := _file(submission, name)) is None:
         return None
     try:
@@ -31,7 +31,7 @@ def read_text(submission: Path, name: str) -> str | None:
 
 
 def read_toml(submission: Path, name: str) -> dict[str, Any] | None:
-    """None: it is absent, or cannot be parsed."""
+    """The content of a file, or None if it is absent or cannot be parsed."""
     text = read_text(submission, name)
     return None if text is None else parse_toml(text)
 

@@ -213,7 +213,7 @@ def mount_tests(workspace: str, *, writable: bool) -> list[str]:
 
 
 def subject_arguments(names: ContainerNames, container: ContainerSpec, limits: Limits, path: str) -> list[str]:
-    """`path`: the PATH in which the submission's interpreter is found."""
+    """`path` is the PATH in which the submission's interpreter is found."""
     workspace = container.workspace
     targets = (workspace, "/tmp", f"{workspace}/{TESTS_DIR}", GATE)
     shared = zip(names.shared, targets, (False, False, True, True), strict=True)

@@ -89,7 +89,7 @@ class SetupStepError(SlopCodeError):
     """A step failed; nobody has been found at fault yet."""
 
     def __init__(self, step: SetupStep, done: ProcessResult, timeout: float, disk: str) -> None:
-        """`disk`: where set-up writes."""
+        """`disk` is where set-up writes."""
         limit = f"did not end within the {timeout:g} s of setup.timeout"
         how = limit if done.exit_code is None else f"exited with {done.exit_code}"
         super().__init__(f"`{step.shown}` {how}\n{done.output.strip() or 'it printed nothing'}")

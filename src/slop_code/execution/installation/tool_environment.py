@@ -106,7 +106,7 @@ def build_tool_environment(
             "python": python, "python_version": python_version, "versions": versions, "installed": installed,
             "resolved": resolved,
         }  # fmt: skip
-        (scratch / "requirements.txt").write_text(requirements)
+        (scratch / "requirements.txt").write_text(requirements, encoding="utf-8")
         (scratch / DESCRIPTION).write_text(json.dumps(description, sort_keys=True))
         write_manifest(scratch)
 
@@ -187,7 +187,7 @@ class HostToolBuilder:
         remove_tree(self.scratch)
 
     def put(self, name: str, text: str) -> str:
-        (self.scratch / name).write_text(text)
+        (self.scratch / name).write_text(text, encoding="utf-8")
         return str(self.scratch / name)
 
     def python(self) -> tuple[str, str]:
@@ -230,7 +230,7 @@ def tools_too_late(argv: Sequence[str], timeout: float, output: str = "") -> Too
 
 
 def tool_failure(argv: Sequence[str], exit_code: int, output: str, disk: str) -> ToolInstallationError:
-    """`disk`: where the tools are installed."""
+    """`disk` is where the tools are installed."""
     cause = install_cause(output)
     advice = cause.advice(disk=disk, requirements=REQUIREMENTS)
     fact = advice or f"{_last_cause(output) or f'uv exited with {exit_code}'}; {REBUILD}"

@@ -63,7 +63,7 @@ def export(entries: Iterable[StoredCheckpoint], out: BinaryIO, policy: Policy) -
 
 
 def document(lines: Sequence[CheckpointLine], failures: Sequence[FailedTest], failed: int, policy: Policy) -> str:
-    """`failures`: the first of the `failed` tests."""
+    """`failures` are the first of the `failed` tests."""
     several = len({line.run for line in lines}) > 1
     above = (verdict(lines, policy), solved(lines), table(lines, policy, several=several))
     head = "\n\n".join(filter(None, above))

@@ -39,7 +39,7 @@ FiguresWithNotes = tuple[dict[str, Any], list[str]]
 
 
 def snapshot_figures(files: SnapshotFiles | None, changes: SnapshotChanges | None) -> FiguresWithNotes:
-    """`changes`: since the checkpoint before, if its snapshot is recorded."""
+    """`changes` are those since the checkpoint before, if its snapshot is recorded."""
     if files is None:
         return {}, []
     unread = changes.unread if changes else len(unread_paths(files))

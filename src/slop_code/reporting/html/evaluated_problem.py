@@ -73,7 +73,7 @@ class EvaluatedProblems:
     _folders: dict[Path, ProblemFolder | None] = field(default_factory=dict)
 
     def of(self, results: CorrectnessResults, folder: Path, run: Path) -> EvaluatedProblem:
-        """`folder`: of the result, in the folder of a run."""
+        """`folder` is that of the result, in the folder of a run."""
         if is_scb(results):
             return EvaluatedProblem(results)
         own = stored_origin(folder).problem

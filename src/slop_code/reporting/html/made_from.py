@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def made_from(problem: EvaluatedProblem, folder: Path) -> list[tuple[str, str]]:
-    """`folder`: of the result."""
+    """`folder` is that of the result."""
     results = problem.results
     source, digests = results.provenance, results.provenance.digests
     version = f" {problem.version}" if problem.version else ""

@@ -76,8 +76,10 @@ class PageParts:
 def render_page(
     title: str, *, scripts: Sequence[str], data: Any, parts: Mapping[str, str] | None = None, styles: Sequence[str] = ()
 ) -> str:
-    """`scripts`, `styles`: names of assets after the shared ones. `data`: a JSON value that is unpacked at once.
-    `parts`: packed JSON values by name, which are unpacked when they are needed."""
+    """`scripts` and `styles` are names of assets after the shared ones. `data` is a JSON value, unpacked at once.
+
+    `parts` has packed JSON values by name, which are unpacked when they are needed.
+    """
     named = parts or {}
     style = "".join(asset(name) for name in (STYLE, *styles))
     sources = [asset(name) for name in (*SHARED, *scripts)]

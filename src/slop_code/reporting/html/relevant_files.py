@@ -94,12 +94,12 @@ def _is_file(word: str) -> bool:
 
 
 def _tails(path: str) -> Iterator[str]:
-    """`/workspace/larder/units.py`: workspace/larder/units.py, larder/units.py and units.py."""
+    """Of `/workspace/larder/units.py` they are workspace/larder/units.py, larder/units.py and units.py."""
     parts = [part for part in path.split("/") if part][-20:]
     return ("/".join(parts[start:]) for start in range(len(parts)))
 
 
 def _heads(module: str) -> Iterator[str]:
-    """`larder.units.UnitError`: larder.units and larder."""
+    """Of `larder.units.UnitError` they are larder and larder.units."""
     parts = module.split(".")[:20]
     return itertools.accumulate(parts[:-1], lambda head, part: f"{head}.{part}")

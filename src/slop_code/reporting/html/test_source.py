@@ -40,7 +40,7 @@ class TestSources:
     _files: dict[PurePosixPath, dict[str, str]] = field(default_factory=dict)
 
     def of(self, file: PurePosixPath, test_id: str) -> str | None:
-        """`test_id`: the node id without its file."""
+        """`test_id` is the node id without its file."""
         digest = self.digest_of(file)
         if digest is None:
             return None

@@ -86,7 +86,7 @@ class ProgressTracker:
         *,
         part: bool = False,
     ) -> None:
-        """`part`: only a part of the tests runs."""
+        """`part` says that only a part of the tests runs."""
         self.total = sum(len(job.targets) for job in jobs)
         self.counts = dict.fromkeys(PART_VERDICTS if part else VERDICTS, 0)
         self.cached = 0

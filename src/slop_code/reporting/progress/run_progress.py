@@ -48,9 +48,9 @@ class RunProgress:
         stream: TextIO | None = None,
         tick_interval: float = TICK_INTERVAL_S,
     ) -> None:
-        """`kept`: number of submissions that are up to date and have no job.
+        """`kept` is the number of submissions that are up to date and have no job.
 
-        `tick_interval`: seconds between two checks whether the pace is to be printed.
+        `tick_interval` is in seconds, between two checks whether the pace is to be printed.
         """
         self._tracker = tracker
         self._kept = kept

@@ -54,7 +54,7 @@ class StatusLine:
         quiet: bool = False,
         interval: float | None = None,
     ) -> None:
-        """`stays`: whether the text of an event is printed as a line that stays. `quiet`: nothing is shown at all."""
+        """`stays` tells whether the text of an event is printed as a line that stays. `quiet` shows nothing at all."""
         self._progress, self._stays = progress, stays
         self._terminal, self._stream = stream, BestEffortStream(stream)
         self._live, self._quiet = live, quiet

@@ -35,7 +35,7 @@ class Executor(Protocol):
     """The total weight that may run at a time; the scheduler keeps to it."""
 
     def __init__(self, slots: int | None, address: str | None, progress: ProgressCallback, cache: Cache) -> None:
-        """`slots`: None for as many as processors. `cache`: that of this machine."""
+        """`slots` is None for as many as processors. `cache` is that of this machine."""
 
     def prepare(self, wanted: Sequence[Submission]) -> None:
         """Called before the first job. Raises where none of the submissions could be evaluated."""

@@ -8,6 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text
+from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import AUTO
 from slop_code.evaluation.pytest_runner import PytestRunner
@@ -109,7 +110,7 @@ def _serial_seconds(results: CorrectnessResults) -> float:
 def _reason(tests: Sequence[TestResult]) -> str:
     """The reason to evaluate again, alone, where the machine had too little for a verdict."""
     starved = [test for test in tests if is_starved(test)]
-    first = f"{starved[0].nodeid} {starvation_text(starved[0])}"
+    first = f"{escape_control(starved[0].nodeid, NAME_LIMIT)} {starvation_text(starved[0])}"
     return f"{len(starved)} of {len(tests)} tests were starved, the first: {first}"
 
 

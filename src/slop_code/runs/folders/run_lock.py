@@ -83,7 +83,7 @@ def lock_common(folder: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _lock_within(run: Path | None, folder: Path, shard: Shard | None) -> Iterator[None]:
-    """`run`: around a problem's folder. Its evaluation looks for locks of problems once it has locked the run.
+    """`run` is around a problem's folder. Its evaluation looks for locks of problems once it has locked the run.
 
     So the run is looked at again once the problem is locked: one of the two then sees the other.
     """

@@ -31,10 +31,10 @@ class Stamps:
     """A snapshot and its done files at one moment. Equal stamps mean equal content."""
 
     tree: str | None
-    """None: the snapshot changed while it was read, or it cannot be read."""
+    """Stamp of the snapshot, or None if it changed while it was read or cannot be read."""
 
     done_files: str | None
-    """None: there is no done file."""
+    """Stamp of the done files, or None if there is none."""
 
     @classmethod
     def of(cls, snapshot: Path) -> Stamps:
@@ -67,7 +67,10 @@ def has_run_ended(folder: Path) -> bool:
 
 
 def tree_stamp(snapshot: Path) -> str | None:
-    """Digest over names, modes, sizes, times and inodes; contents are not read. None: it cannot be read to its end."""
+    """Digest over names, modes, sizes, times and inodes, or None if the tree cannot be read to its end.
+
+    Contents are not read.
+    """
     digest = hashlib.sha256()
     try:
         digest.update(_stamp(os.stat(snapshot)))

@@ -14,7 +14,7 @@ class JobFeed:
     """Without more jobs, a scheduler with a feed waits for the next one, until its control ends it."""
 
     def __init__(self, control: RunControl) -> None:
-        """`control`: that of the scheduler, which is woken up by it."""
+        """`control` is that of the scheduler, which is woken up by it."""
         self._control = control
         self._lock = threading.Lock()
         self._added: list[Job] = []

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from slop_code.execution.submission import SubmissionTree
 
 OutcomeSource = Literal["evaluated", "cached", "up_to_date", "rejected"]
-"""Evaluated now, taken from the result cache, existing and up to date, or impossible to evaluate at all."""
+"""Where a result comes from: `evaluated` is made now, `cached` is taken from the result cache,
+and `up_to_date` is the existing result. `rejected` is none: the submission cannot be evaluated, or its job was
+cancelled before it started.
+"""
 
 SubmissionKey = tuple[str, Path, str, str, Path, Path | None]
 """Identity of a submission within a plan. Submissions with equal keys share their inputs and their result."""

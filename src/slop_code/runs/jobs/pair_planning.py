@@ -36,7 +36,7 @@ class RunningWork:
 
 
 def slots_for_next(waiting: Sequence[WaitingWork], free: int, running: Sequence[RunningWork]) -> int:
-    """Slots for the first of `waiting`, or 0 if all of them end earlier when it waits until more slots are free.
+    """Slots for the first of `waiting`, or 0 if none is free, or if all end earlier when it waits for more free slots.
 
     It gets its share of the free slots, by its duration among all that wait. So with many jobs each has one slot,
     and a job that is longer than its share of the run, or one of the last, has several.

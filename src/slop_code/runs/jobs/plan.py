@@ -47,7 +47,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str, name: str = "shard") -> Shard:
-        """`name`: that of the argument, for messages."""
+        """`name` is that of the argument, for messages."""
         check_type(name, text, (str,), "i/N with i from 1 to N, such as 2/8")
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
@@ -90,7 +90,7 @@ def make_plan(
     shard: Shard | None = None,
     remote: bool = False,
 ) -> Plan:
-    """`indexes`: what is known of the existing results, by the name of the run. `remote`: that of the executor."""
+    """`indexes` has what is known of the existing results, by the name of the run. `remote` is that of the executor."""
     submissions, issues = part_of_runs(runs, shard)
     expected = ExpectedDigests(remote)
     wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}

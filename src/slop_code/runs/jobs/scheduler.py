@@ -68,7 +68,7 @@ class SchedulerContext:
     unchanged: Callable[[Submission], bool] | None = None
     """Whether a submission is still the one of the plan; a result of a submission that is not is discarded.
 
-    None: the result counts for what was evaluated.
+    If it is None, the result counts for what was evaluated.
     """
 
     foreign_step: str | None = OTHER_FOLDER
@@ -211,7 +211,10 @@ class _Scheduler:
         return None if cached is None else JobResult(CheckpointFacts.of(cached[0]), cached[1])
 
     def _weight(self, task: _Task) -> int:
-        """Slots to start it with; 0 for not now. A job that shares its network runs alone: a port can be taken once."""
+        """Slots to start it with, or 0 if it has to wait.
+
+        A job that shares its network runs alone: a port can be taken once.
+        """
         target, slots = task.job.targets[0], self.context.executor.slots
         if task.alone or shared_network(target.environment) is not None:
             return slots

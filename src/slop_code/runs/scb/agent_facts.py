@@ -43,7 +43,7 @@ TOKENS = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
 class AgentFacts(Stored):
-    """The agent's work on one checkpoint. None: not recorded."""
+    """The agent's work on one checkpoint. What is not recorded is None."""
 
     cost: float | None = Field(default=None, ge=0, le=MAX_COUNT)
     """In US dollars."""
@@ -71,7 +71,7 @@ class AgentFacts(Stored):
 
 
 class AgentIdentity(Stored):
-    """What tells agents apart. None: not recorded."""
+    """Identity of an agent, which tells it from others. What is not recorded is None."""
 
     model: str | None = None
     provider: str | None = None

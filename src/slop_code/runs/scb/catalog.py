@@ -22,7 +22,7 @@ _REF = re.compile(r"refs(?:/(?!\.)[A-Za-z0-9._+-]+)+")
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """None: not known."""
+    """A release of the problems. What is not known is None."""
 
     version: str | None = None
     commit: str | None = None

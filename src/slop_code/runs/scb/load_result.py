@@ -27,7 +27,10 @@ def load_result(path: Path) -> CorrectnessResults:
 
 
 def read_scb_result(path: Path) -> ScbResult | None:
-    """None: the file is not of the SlopCodeBench runner. Raises ResultError where it resembles such a file only."""
+    """The result, or None if the file is not of the SlopCodeBench runner.
+
+    Raises ResultError if the file only resembles one of that runner.
+    """
     document = _document(path)
     if not isinstance(document.get("tests"), dict):
         return None

@@ -73,7 +73,7 @@ class _ListedTest:
 
 
 def scb_result(document: Mapping[str, Any], folder: Path) -> ScbResult:
-    """`folder`: of the file that has the document. Raises NotScbError."""
+    """`folder` is that of the file that has the document. Raises NotScbError."""
     if missing := [name for name in REQUIRED if name not in document]:
         raise NotScbError(f"{missing[0]} is missing")
     version = document.get("schema_version")
@@ -241,7 +241,7 @@ def _warnings(report: ParsedReport | str, contradictions: list[tuple[str, str, s
 
 
 def _count_warnings(document: Mapping[str, Any], listed: list[_ListedTest], tests: int) -> Iterator[str]:
-    """`tests`: the number of those with a result. Skipped tests are left out of the counts of that runner."""
+    """`tests` is the number of those with a result. Skipped tests are left out of the counts of that runner."""
     collected = _collected(document)
     if collected is not None and collected < tests:
         yield f"pytest collected {collected} tests, and {tests} have a result"

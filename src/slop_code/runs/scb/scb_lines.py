@@ -72,7 +72,7 @@ def are_own_lines(lines: Iterable[bytes]) -> bool | None:
 
 
 def read_scb_lines(path: Path) -> list[ScbLine] | None:
-    """None: there is no file, or it is not of another program. Lines that cannot be read are left out.
+    """The lines, or None if there is no file, or if it is not of another program. What cannot be read is left out.
 
     Of several lines about a checkpoint the last counts.
     """

@@ -55,7 +55,7 @@ class RegradedTest(Stored):
     kinds: list[ChangeKind]
     why: list[str]
     old: TestState | None
-    """None: there was no such test."""
+    """Its state before, or None if there was no such test."""
     new: TestState | None
 
 
@@ -84,7 +84,7 @@ class RegradeRecord(Stored):
     schema_version: Literal[1] = 1
     label: str
     finished: bool
-    """False: it was interrupted, and the same command completes it."""
+    """It is False if it was interrupted. The same command completes it then."""
     slop_code: str
     checkpoints: list[RegradedCheckpoint] = Field(default_factory=list)
 

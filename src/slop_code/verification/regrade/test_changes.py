@@ -19,7 +19,7 @@ BY_PROBLEM = ("tests", "config")
 
 
 def changed_tests(old: CorrectnessResults, new: CorrectnessResults, inputs: InputChanges | None) -> list[RegradedTest]:
-    """`inputs`: None where those of the earlier result are not known."""
+    """`inputs` is None if those of the earlier result are not known."""
     before = {test.nodeid: test for test in old.tests}
     after = {test.nodeid: test for test in new.tests}
     other = _other_causes(old, new)

@@ -67,7 +67,7 @@ def markers(files: ProblemFiles) -> Iterator[Finding]:
 
 
 def _unknown(source: PythonSource, node: ast.Attribute, known: list[str], foreign: bool) -> Iterator[Finding]:
-    """`foreign`: an unknown plugin may have its own markers."""
+    """`foreign` says that an unknown plugin may have its own markers."""
     location = Location(source.file, node.end_lineno or node.lineno)
     if (near := nearest(node.attr, known)) is not None:
         message = f"marker {single_line(node.attr)} is unknown; did you mean {near}?"

@@ -20,7 +20,10 @@ NEEDED = (ConditionKind.ORDER, ConditionKind.PARALLEL)
 
 
 def proof_facts(observed: ObservedRuns, quarantine: Quarantine, unit: Unit) -> dict[str, Any]:
-    """The digest of the proof, or the reason why the runs prove nothing. `refuted` says that they show the opposite."""
+    """The digest of the proof, or the reason why the runs prove nothing.
+
+    `refuted` says that they show the opposite, or that one of them gave no verdict.
+    """
     runs = [run for run in observed.runs if run.alone is None]
     kinds = {run.condition.kind for run in runs}
     flips = [test for test in flipping_tests(observed.runs) if not quarantine.covers(test)]

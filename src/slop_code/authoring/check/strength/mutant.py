@@ -1,4 +1,4 @@
-"""Mutants (a file of the reference with a small edit), their order, and the budget for trying them."""
+"""Mutants, each a file of the reference with a small edit; their order, and the budget for trying them."""
 
 from __future__ import annotations
 

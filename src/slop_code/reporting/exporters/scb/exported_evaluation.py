@@ -53,7 +53,7 @@ class Counts:
 def evaluation_document(
     entry: StoredCheckpoint, counts: Counts, skips: Skips, versions: Versions, carried: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """`carried`: values of an evaluation.json of SlopCodeBench that only its runner knows."""
+    """`carried` has values of an evaluation.json of SlopCodeBench that only its runner knows."""
     line, results = entry.line, entry.results
     verdict = results is not None and has_verdict(line)
     tests = results.tests if results is not None and verdict else []

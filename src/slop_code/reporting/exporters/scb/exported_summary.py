@@ -34,7 +34,7 @@ QUALITY_STATS = {
 def result_document(
     rows: Sequence[Columns], skips: Skips, agent: AgentIdentity, carried: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """`carried`: blocks of code quality of an earlier result.json, which stand where none of them was measured here."""
+    """`carried` has blocks of code quality of an earlier result.json, which stand where none was measured here."""
     problems: dict[str, list[Columns]] = {}
     for row in rows:
         problems.setdefault(row["problem"], []).append(row)
