@@ -124,7 +124,7 @@ def test_a_line_for_each_problem(tmp_path):
     assert listed_line(found) == expected
     broken = checkpoint(state=None, error="no test was found\nfurther")
     troubled = problem_view(tmp_path / "tally", broken, config={"difficulty": None})
-    assert listed_line(troubled) == "tally: version 1, 1 checkpoint, broken: no test was found"
+    assert listed_line(troubled) == "tally: version 1, 1 checkpoint, tests not listed: no test was found"
     assert listed_line(UnloadableProblem(tmp_path / "x", "config.yaml: odd\nmore")) == "x: broken: config.yaml: odd"
 
 
@@ -162,7 +162,7 @@ def test_a_problem_in_words(tmp_path):
         "    0.25 s  a.py::x",
         "checkpoint_2",
         "  order 1, timeout 10 s, session timeout 90 s, no specification",
-        "  tests: broken: odd",
+        "  tests not listed: odd",
         "  reference: none",
         "test dependency httpx>=1: 1.2",
         "test dependency other: not known",

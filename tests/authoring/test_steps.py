@@ -10,6 +10,7 @@ from slop_code.authoring.check.findings import Step
 from slop_code.authoring.check.steps import do_step
 from slop_code.errors import ConfigError, InfrastructureError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
+from slop_code.execution.python_version import MissingPythonError
 
 
 def step(error: BaseException) -> Step:
@@ -24,10 +25,11 @@ def step(error: BaseException) -> Step:
     [
         (UsageError("no reference"), None, "no reference"),
         (ConfigError("flaky.json: not JSON"), None, "flaky.json: not JSON"),
+        (MissingPythonError("no Python fits"), "no Python fits", None),
         (InfrastructureError("no sandbox"), "no sandbox", None),
         (OSError(errno.ENOSPC, "No space left on device"), "[Errno 28] No space left on device", None),
     ],
-    ids=["use", "configuration", "infrastructure", "system"],
+    ids=["use", "configuration", "python", "infrastructure", "system"],
 )
 def test_a_step_that_raises_is_broken_or_blocked(bench, error, broken, blocked):
     report = do_step(bench(), step(error))

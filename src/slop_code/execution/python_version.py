@@ -141,10 +141,14 @@ def _find(request: str) -> HostPython:
     return python
 
 
-def _no_python(request: str, versions: Sequence[str]) -> ConfigError:
+class MissingPythonError(ConfigError):
+    """No Python on this machine fits a request of the configuration."""
+
+
+def _no_python(request: str, versions: Sequence[str]) -> MissingPythonError:
     there = f"there are {', '.join(dict.fromkeys(versions))}" if versions else "there is none at all"
     step = f"install one (such as `uv python install '{request}'`), or change {REQUESTS}"
-    return ConfigError(f"no Python on this machine fits {request}: {there}; {step}")
+    return MissingPythonError(f"no Python on this machine fits {request}: {there}; {step}")
 
 
 def _ask_uv(request: str) -> HostPython | None:

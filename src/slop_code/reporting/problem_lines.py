@@ -37,7 +37,7 @@ def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:
     facts = [f"version {config.version}", config.difficulty, checkpoints, problem.state]
     last = problem.checkpoints[-1]
     if last.error:
-        facts.append(f"broken: {first_line(last.error)}")
+        facts.append(f"tests not listed: {first_line(last.error)}")
     elif last.tests is not None:
         facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
     folder = "" if config.path.name == problem.name else f" in {text_of(shown_path(config.path))}"
@@ -78,7 +78,7 @@ def _checkpoint_lines(checkpoint: CheckpointOverview) -> Iterator[StyledLine]:
     if checkpoint.tests is not None:
         yield f"  {plural(sum(checkpoint.tests.values()), 'test')}: {_groups(checkpoint.tests)}", ""
     if checkpoint.error:
-        yield f"  tests: broken: {first_line(checkpoint.error)}", "red"
+        yield f"  tests not listed: {first_line(checkpoint.error)}", "red"
     if not checkpoint.solution:
         yield "  reference: none", "yellow"
     elif checkpoint.measured is None:

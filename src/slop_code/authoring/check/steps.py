@@ -12,6 +12,7 @@ from slop_code._suggestions import near_or_known
 from slop_code.authoring.check.findings import Finding, Severity, Step, StepOutcome
 from slop_code.authoring.check.python_sources import PythonSource, cached_source, is_allowed
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
+from slop_code.execution.python_version import MissingPythonError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,10 +106,10 @@ def do_step(bench: Workbench, chosen: Step) -> StepReport:
     empty = StepReport(chosen.name, StepOutcome(), 0.0)
     try:
         return replace(empty, outcome=chosen.run(bench))
+    except (MissingPythonError, InfrastructureError, OSError) as error:
+        return replace(empty, broken=str(error))
     except UsageError as error:
         return replace(empty, blocked=str(error))
-    except (InfrastructureError, OSError) as error:
-        return replace(empty, broken=str(error))
     except SlopCodeError:  # cancelled by the user
         raise
     except Exception as error:  # noqa: BLE001  (a bug in a step must not end the others)

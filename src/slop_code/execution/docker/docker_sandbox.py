@@ -138,10 +138,7 @@ class DockerSandbox:
         return c.SUBJECT_ENV
 
     def subject_python(self) -> str:
-        """The image's Python that fits the request; without a request, the program that the command names.
-
-        If that is `python`, or no Python, it is any Python 3, which often has another name.
-        """
+        """The image's Python for the request, else the program of the command; for `python`, any Python 3."""
         if (request := self.spec.python_request()) is not None:
             return self._image_python(request).path
         word = self.spec.interpreter()
@@ -272,10 +269,7 @@ class DockerSandbox:
         )
 
     def box_user(self) -> c.User:
-        """The user of judge and subject: the environment's, else the image's unless it is root, else DEFAULT_USER.
-
-        It is root only if the environment says so.
-        """
+        """The user of judge and subject: the environment's, else the image's unless it is root, else DEFAULT_USER."""
         return self.user(str(self.settings.user or self._own_user() or DEFAULT_USER))
 
     def setup_user(self) -> c.User:
