@@ -10,6 +10,7 @@ import pytest
 from slop_code.cli.doctor.doctor_checks import checks
 from slop_code.execution.bubblewrap import bwrap_binary, probe_results
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap, forget_probes, probe, working_bwrap
+from slop_code.execution.cache import CACHE_VARIABLE
 from slop_code.execution.docker.engine import Engine
 
 pytestmark = pytest.mark.e2e
@@ -78,6 +79,16 @@ def test_a_slow_probe_is_no_missing_program(machine, monkeypatch):
     assert probe(path).slow
     assert probe(path).error == SLOW
     assert working_bwrap() == path
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_success_that_cannot_be_recorded_is_a_success(tmp_path, monkeypatch):
+    """A file in place of the folder of records stands for a full disk."""
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/probes").touch()
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    forget_probes()
+    assert probe(bwrap_binary.bwrap_candidates()[0]).error is None
 
 
 def test_doctor_does_not_contradict_itself(machine, monkeypatch, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from slop_code.execution.bubblewrap import probe_results
 from slop_code.execution.bubblewrap.cgroups import (
     can_limit_cpus,
     control_groups,
@@ -197,6 +198,20 @@ def test_the_systemd_of_a_user_is_asked_for_groups_that_it_does_not_mark(tree, a
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert delegated_group(root, f"0::/user.slice/{group.name}\n") == (group if answer == "yes" else None)
+
+
+def test_only_the_success_of_a_question_to_systemd_is_kept(tree, tmp_path, monkeypatch):
+    root, marked = tree
+    group = marked.rename(marked.with_name("silent-at-first.scope"))
+    os.removexattr(group, DELEGATED)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(probe_results, "FAILURE_S", 0)
+    results = []
+    for script in ("exit 1", "echo yes", "exit 1"):
+        (tmp_path / "systemctl").write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "systemctl").chmod(0o755)
+        results.append(delegated_group(root, f"0::/user.slice/{group.name}\n"))
+    assert results == [None, group, group]
 
 
 @pytest.mark.parametrize(
