@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_written, unreadable_status
-from slop_code.cli.shared_options import add_policy
+from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_to(commands: Commands) -> None:
     option("--samples", action="store_true", help="the runs of each folder are samples of the same agent")
     add_policy(parser)
     option("-o", "--output", metavar="FILE", type=Path, help="write an HTML page, too")
-    option("--json", action="store_true", help="print the comparison as JSON instead of a table")
+    add_json(parser, "print the comparison as JSON instead of a table")
     parser.set_defaults(run=run)
 
 

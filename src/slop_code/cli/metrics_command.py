@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress, print_step
-from slop_code.cli.shared_options import add_environment, add_workers
+from slop_code.cli.shared_options import add_environment, add_json, add_workers
 
 if TYPE_CHECKING:
     import argparse
@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
     option("runs", nargs="+", type=Path, metavar="RUN_DIR", help="folder of a run, or a part of one")
     add_workers(parser, "snapshots")
     add_environment(parser, "local")
-    option("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

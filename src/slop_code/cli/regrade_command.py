@@ -11,6 +11,7 @@ from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step
 from slop_code.cli.shared_options import (
     add_environment,
+    add_json,
     add_live_progress,
     add_output,
     add_problem_names,
@@ -65,7 +66,7 @@ def add_to(commands: Commands) -> None:
     add_workers(parser)
     add_retries(parser)
     option("--dry-run", action="store_true", help="show what would be graded or evaluated again and why, and exit")
-    option("--json", action="store_true", help="print the changes as JSON")
+    add_json(parser, "print the changes as JSON")
     add_live_progress(parser)
     parser.set_defaults(run=run)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from slop_code._io import BestEffortStream
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress, print_stored
-from slop_code.cli.shared_options import add_environment, add_problems_dir
+from slop_code.cli.shared_options import add_environment, add_json, add_problems_dir
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def add_to(commands: Commands) -> None:
     add_problems_dir(parser, first="as evaluated, else ")
     add_environment(parser, "as evaluated")
     option("-o", "--output", metavar="OUT", type=Path, help="folder for the new evaluation.json and raw reports")
-    option("--json", action="store_true", help="print the differences as JSON")
+    add_json(parser, "print the differences as JSON")
     parser.set_defaults(run=run)
 
 

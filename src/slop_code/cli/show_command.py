@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_step
-from slop_code.cli.shared_options import add_policy
+from slop_code.cli.shared_options import add_json, add_policy
 from slop_code.errors import SlopCodeError
 from slop_code.reporting.text import one_line
 
@@ -42,7 +42,7 @@ def add_to(commands: Commands) -> None:
         help="show only this test: file::id, its id, or a part that no other test has; directly after RESULT",
     )
     add_policy(parser)
-    option("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

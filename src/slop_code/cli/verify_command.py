@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json
+from slop_code.cli.shared_options import add_json
 
 if TYPE_CHECKING:
     import argparse
@@ -45,7 +46,7 @@ def add_to(commands: Commands) -> None:
         metavar="DIR",
         help="folder of problems, to check each of them by the name in its results",
     )
-    option("--json", action="store_true", help="print JSON")
+    add_json(parser)
     parser.set_defaults(run=run)
 
 

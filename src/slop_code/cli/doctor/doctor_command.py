@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import print_json, print_step
+from slop_code.cli.shared_options import add_json
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def add_to(commands: Commands) -> None:
         examples=["slop-code doctor", "slop-code doctor --attacks -e local"],
     )
     option = parser.add_argument
-    option("--json", action="store_true", help="print JSON")
+    add_json(parser)
     option("--docker", default=ENGINE, metavar="BINARY", help="command of the container engine (default: docker)")
     option(
         "--apparmor-profile",

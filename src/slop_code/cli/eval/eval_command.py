@@ -10,6 +10,7 @@ from slop_code.cli.shared_options import (
     add_environment,
     add_executor,
     add_exit_zero,
+    add_json,
     add_live_progress,
     add_output,
     add_policy,
@@ -128,7 +129,7 @@ def _add_grading(parser: argparse.ArgumentParser) -> None:
     add_environment(parser, "environment.yaml of the run or the problem, else local")
     add_policy(parser)
     add_problems_dir(parser, second="else as in the last evaluation, ")
-    parser.add_argument("--json", action="store_true", help="print summary.json instead of a table")
+    add_json(parser, "print summary.json instead of a table")
 
 
 def _add_results(parser: argparse.ArgumentParser, output_help: str) -> None:

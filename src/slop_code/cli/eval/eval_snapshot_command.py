@@ -9,6 +9,7 @@ from slop_code.cli.exit_codes import EXIT_HELP
 from slop_code.cli.shared_options import (
     add_environment,
     add_exit_zero,
+    add_json,
     add_output,
     add_policy,
     add_problems_dir,
@@ -52,7 +53,7 @@ def add_to(commands: Commands) -> None:
         help="another argument for pytest, such as --pytest-arg=-l; repeatable",
     )
     add_problems_dir(parser)
-    option("--json", action="store_true", help="print evaluation.json instead of a table")
+    add_json(parser, "print evaluation.json instead of a table")
     option("--print-command", action="store_true", help="print the pytest command and exit without running it")
     parser.set_defaults(run=run)
 

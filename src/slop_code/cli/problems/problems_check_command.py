@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._suggestions import near_or_known
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_step
-from slop_code.cli.shared_options import add_environment, add_problem_paths, add_problems_dir, whole_number
+from slop_code.cli.shared_options import add_environment, add_json, add_problem_paths, add_problems_dir, whole_number
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def add_to(commands: Commands) -> None:
     option("--budget", metavar="N", help="mutants for each checkpoint, or a time such as 5m (default: 20)")
     option("--quarantine", action="store_true", help="add flaky tests to tests/flaky.json")
     option("--lock", action="store_true", help="first pin test_dependencies, with hashes, in tests/requirements.lock")
-    option("--json", action="store_true", help="print the findings as JSON")
+    add_json(parser, "print the findings as JSON")
     option("--sarif", type=Path, metavar="FILE", help="also write the findings as SARIF 2.1.0")
     option(
         "--fail-on", choices=SEVERITIES, default="warning", help="lowest severity for exit status 1 (default: warning)"

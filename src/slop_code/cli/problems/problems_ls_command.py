@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.exit_codes import Exit
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress
-from slop_code.cli.shared_options import add_problem_paths, add_problems_dir
+from slop_code.cli.shared_options import add_json, add_problem_paths, add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -29,7 +29,7 @@ def add_to(commands: Commands) -> None:
     )
     add_problem_paths(parser)
     add_problems_dir(parser)
-    parser.add_argument("--json", action="store_true", help="print a list as JSON")
+    add_json(parser, "print a list as JSON")
     parser.set_defaults(run=run)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.cli.messages import closed_pipe_ignored, print_json, print_progress
 from slop_code.cli.problems.problems_ls_command import status_of
-from slop_code.cli.shared_options import add_environment, add_problems_dir
+from slop_code.cli.shared_options import add_environment, add_json, add_problems_dir
 
 if TYPE_CHECKING:
     import argparse
@@ -27,7 +27,7 @@ def add_to(commands: Commands) -> None:
     option("problem", nargs="?", default=".", metavar="PROBLEM", help="its name or folder (default: this folder)")
     add_environment(parser)
     add_problems_dir(parser)
-    option("--json", action="store_true", help="print it as JSON")
+    add_json(parser, "print it as JSON")
     parser.set_defaults(run=run)
 
 
