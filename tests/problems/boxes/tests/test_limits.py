@@ -13,7 +13,7 @@ MEMORY_TOGETHER = """
 import os, signal
 for _ in range(6):
     if os.fork() == 0:
-        signal.alarm(20)
+        signal.alarm(60)
         held = bytearray(os.urandom(1 << 20)) * 90
         signal.pause()
         os._exit(0)
@@ -67,13 +67,13 @@ def test_memory_of_one(call):
 def test_memory_at_a_stroke(call):
     """The kernel may be quicker than the watch."""
     flags = "mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE"
-    done = call(f"import mmap, signal; signal.alarm(20); held = mmap.mmap(-1, 800 << 20, {flags}); signal.pause()")
+    done = call(f"import mmap, signal; signal.alarm(60); held = mmap.mmap(-1, 800 << 20, {flags}); signal.pause()")
     assert done.returncode == -9
 
 
 def test_shared_memory(call):
     code = "held = mmap.mmap(-1, 800 << 20)\nfor _ in range(800): held.write(b'x' * (1 << 20))\nsignal.pause()"
-    done = call(f"import mmap, signal\nsignal.alarm(20)\n{code}")
+    done = call(f"import mmap, signal\nsignal.alarm(60)\n{code}")
     assert done.returncode == -9
 
 

@@ -5,7 +5,7 @@ The environment allows 64M of memory and 16M on disk.
 
 IN_FLIGHT = """
 import os, signal, socket
-signal.alarm(20)
+signal.alarm(60)
 sender, receiver = socket.socketpair()
 for _ in range(40):
     file = os.memfd_create("held")
