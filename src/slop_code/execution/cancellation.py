@@ -81,9 +81,8 @@ def start_or_fail(thread: threading.Thread) -> None:
 
 @contextlib.contextmanager
 def deadline(seconds: float | None, message: str) -> Iterator[None]:
-    """Waits in this block raise InfrastructureError with this message.
+    """After `seconds`, waits in this block raise InfrastructureError with this message; None stands for never.
 
-    They do so once `seconds` are over, or never if that is None.
     Cancellation from outside still ends the block as before.
     """
     if seconds is None:

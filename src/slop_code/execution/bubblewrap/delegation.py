@@ -19,7 +19,7 @@ DELEGATED = "user.delegate"
 and is asked. All other groups are systemd's own, even where their files belong to this user."""
 
 _by_systemd = ProbeResults[bool](bool)
-"""Whether systemd calls a unit delegated, by its name."""
+"""Answers of systemd by the name of a unit: True for one that is delegated."""
 
 QUESTION_S = 20
 MAX_MOVES = 100
