@@ -1,6 +1,7 @@
 """Asks a reward service as an agent server of NeMo Gym does, with NeMo Gym's own client and records.
 
-Run with its address and a JSON list of `verifier_metadata`; prints the rewards and the metrics as JSON.
+Run with its address, the file of its token and a JSON list of `verifier_metadata`; prints the rewards and the metrics
+as JSON.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from nemo_gym.base_resources_server import BaseVerifyResponse
 from nemo_gym.config_types import AggregateMetrics, BaseServerConfig
 from nemo_gym.reward_profile import compute_aggregate_metrics
-from nemo_gym.server_utils import ServerClient, get_response_json, raise_for_status
+from nemo_gym.server_utils import ServerClient, get_global_aiohttp_client, get_response_json, raise_for_status
 from omegaconf import OmegaConf
 from responses_api_agents.simple_agent.app import SimpleAgentVerifyRequest, SimpleAgentVerifyResponse
 
@@ -30,11 +32,12 @@ async def post(client: ServerClient, path: str, body: object) -> dict:
     return await get_response_json(answer)
 
 
-async def main(url: str, rows: list[dict]) -> None:
+async def main(url: str, token: str, rows: list[dict]) -> None:
     address = urlsplit(url)
     server = {"host": address.hostname, "port": address.port}
     config = OmegaConf.create({NAME: {"resources_servers": {NAME: server}}})
     client = ServerClient(head_server_config=BaseServerConfig(host="127.0.0.1", port=1), global_config_dict=config)
+    get_global_aiohttp_client().headers["Authorization"] = f"Bearer {token}"
     answers = []
     for index, metadata in enumerate(rows):
         row = {"responses_create_params": {"input": "write it"}, "_ng_task_index": index, "_ng_rollout_index": 0}
@@ -57,4 +60,4 @@ async def main(url: str, rows: list[dict]) -> None:
 
 if __name__ == "__main__":
     arguments, sys.argv[1:] = sys.argv[1:], []  # NeMo Gym reads its own configuration from them
-    asyncio.run(main(arguments[0], json.loads(arguments[1])))
+    asyncio.run(main(arguments[0], Path(arguments[1]).read_text().strip(), json.loads(arguments[2])))

@@ -13,6 +13,7 @@ import sys
 import tarfile
 import threading
 import time
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
 import httpx
@@ -22,11 +23,11 @@ from slop_code.__main__ import main
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
-    from pathlib import Path
 
 FORK_SERVER = multiprocessing.get_context("forkserver")
 FORK_SERVER.set_forkserver_preload([__name__, "slop_code.cli.serve_command", "slop_code.bridges.service.server"])
 LISTENING = re.compile(r"listening on ([^\s;]+)")
+TOKEN_FILE = re.compile(r"; token in ([^;\n]+)")
 RESUMED = re.compile(r"; (\d+) durable jobs are resumed")
 TIMEOUT = httpx.Timeout(120)
 
@@ -73,6 +74,8 @@ class ServiceProcess:
             self.lines.append(line)
             match = LISTENING.search(line)
         self.url, resumed = match[1], RESUMED.search(self.lines[-1])
+        token = TOKEN_FILE.search(line)
+        self.token_file = Path(token[1]) if token else None
         self.resumed = int(resumed[1]) if resumed else 0
         self._reader = threading.Thread(target=self._read, daemon=True)  # a full pipe would stop it
         self._reader.start()
@@ -94,8 +97,20 @@ class ServiceProcess:
         for line in self._stderr:
             self.lines.append(line)
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The token, as requests bring it."""
+        return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"} if self.token_file else {}
+
+    def head(self, route: str, size: int) -> bytes:
+        """The bytes before a body of this size."""
+        fields = {"Host": "127.0.0.1", "Content-Length": size, **self.headers}
+        lines = [f"POST {route} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        return "\r\n".join([*lines, "", ""]).encode()
+
     def client(self, **options: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, trust_env=False, **{"timeout": TIMEOUT, **options})
+        defaults = {"timeout": TIMEOUT, "headers": self.headers}
+        return httpx.Client(base_url=self.url, trust_env=False, **{**defaults, **options})
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.send_signal(number)

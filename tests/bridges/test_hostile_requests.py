@@ -39,7 +39,7 @@ def service(cache, need_bubblewrap, make_problem, tmp_path_factory):
         assert process.end() == 0
         assert process.lines[1:] == []
         assert sorted(os.listdir(home)) == ["allowed", "kept", "state"]
-        assert os.listdir(home / "state") == [".lock"]
+        assert sorted(os.listdir(home / "state")) == [".lock", "token"]
         assert [path.name for path in cache.sessions.iterdir()] == []
 
 
@@ -52,11 +52,11 @@ def test_there_are_at_least_200_kinds():
 )
 def test_it_is_refused_with_a_reason(service, expected, request_bytes):
     """Status 400 is the server's: such a request does not reach the application."""
-    host = service.url.removeprefix("http://")
+    host, token = service.url.removeprefix("http://"), service.headers["Authorization"]
     address, _, port = host.partition(":")
     with socket.create_connection((address, int(port)), timeout=100) as connection:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may be refused before its end
-            connection.sendall(request_bytes.replace(b"HOST", host.encode()))
+            connection.sendall(request_bytes.replace(b"HOST", f"{host}\r\nAuthorization: {token}".encode()))
         status, body = answer_of(connection)
     assert status == expected, body[:300]
     assert b"Traceback" not in body

@@ -22,7 +22,8 @@ def test_its_client_gets_rewards_metrics_and_an_error_without_a_verdict(
     python = bridge_python("nemo-gym")
     rows = [request_for(GOOD), request_for(HALF), request_for(problem="missing")]
     with running_service(service_problems, tmp_path, "-j", "2") as service:
-        printed = run(python, SCRIPT, service.url, json.dumps(rows), cwd=tmp_path)  # it leaves logs there
+        words = (service.url, service.token_file, json.dumps(rows))
+        printed = run(python, SCRIPT, *words, cwd=tmp_path)  # it leaves logs there
         assert service.end() == 0
     made = json.loads(printed.splitlines()[-1])
     assert [answer.get("reward") for answer in made["answers"]] == [1.0, 0.0, None]

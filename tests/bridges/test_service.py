@@ -134,9 +134,8 @@ def test_a_body_that_is_no_json_is_refused(client, body):
 def test_a_client_that_goes_away_cancels_its_evaluation(client, service):
     address, _, port = service.url.removeprefix("http://").partition(":")
     body = json.dumps(request_for(problem="sleeping")).encode()
-    head = f"POST /evaluate HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     with socket.create_connection((address, int(port)), timeout=100) as connection:
-        connection.sendall(head + body)
+        connection.sendall(service.head("/evaluate", len(body)) + body)
         wait_until(lambda: running(client) == 1)
     wait_until(lambda: running(client) == 0)
 

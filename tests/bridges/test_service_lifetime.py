@@ -6,6 +6,8 @@ import json
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -80,7 +82,7 @@ def test_a_full_queue_says_when_to_try_again(cache, need_bubblewrap, service_pro
 def test_only_requests_with_the_token_are_answered(cache, service_problems, tmp_path):
     (tmp_path / "token").write_text("0123456789abcdef-token\n")
     options = ("--token-file", str(tmp_path / "token"), "--max-request", "1K")
-    with forked_service(service_problems, tmp_path / "state", *options) as made, made.client() as client:
+    with forked_service(service_problems, tmp_path / "state", *options) as made, made.client(headers={}) as client:
         assert client.get("/health").status_code == 200
         assert client.get("/problems").status_code == 401
         assert client.get("/problems", headers={"authorization": "Bearer wrong"}).status_code == 401
@@ -91,6 +93,74 @@ def test_only_requests_with_the_token_are_answered(cache, service_problems, tmp_
         assert client.post("/evaluate", content=chunks, headers=right).status_code == 413
 
 
+def test_a_token_is_made_for_this_user_alone_and_a_restart_keeps_it(cache, service_problems, tmp_path):
+    file = tmp_path / "state/token"
+    with forked_service(service_problems, file.parent) as first, first.client(headers={}) as client:
+        assert first.token_file == file
+        assert file.stat().st_mode & 0o777 == 0o600
+        token = file.read_text().strip()
+        refused = client.get("/problems")
+        assert refused.status_code == 401
+        assert "Authorization: Bearer TOKEN" in refused.text
+        assert str(tmp_path) not in refused.text
+        assert client.get("/problems", headers={"authorization": f"Bearer {token}"}).status_code == 200
+        assert not any(token in line for line in first.lines)
+        assert first.end() == 0
+    with forked_service(service_problems, file.parent) as second, second.client(headers=first.headers) as client:
+        assert client.get("/problems").status_code == 200
+        assert file.read_text().strip() == token
+
+
+def test_the_json_of_a_start_names_the_file_of_the_token(cache, service_problems, tmp_path):
+    options = ["--port", "0", "--problems-dir", str(service_problems), "--state", str(tmp_path), "--json"]
+    with subprocess.Popen([sys.executable, "-m", "slop_code", "serve", *options], stdout=subprocess.PIPE) as process:
+        try:
+            assert json.loads(process.stdout.readline())["token_file"] == str(tmp_path / "token")
+        finally:
+            process.terminate()
+
+
+ASKING_SETUP = """
+import sys
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+url, token_file = sys.argv[1:]
+try:
+    token = open(token_file).read().strip()
+except OSError:
+    token = "none"
+try:
+    status = urlopen(Request(url, headers={"Authorization": f"Bearer {token}"})).status
+except HTTPError as error:
+    status = error.code
+open("answer", "w").write(f"{token} {status}")
+"""
+
+
+@pytest.mark.parametrize(("options", "answer"), [([], "none 401"), (["--no-token"], "none 200")], ids=["token", "none"])
+def test_set_up_of_a_submission_is_answered_only_without_a_token(
+    cache, need_bubblewrap, make_problem, tmp_path, options, answer
+):
+    need_bubblewrap()
+    tests = f"def test_answer(run):\n    assert run().stdout == {answer!r}\n"
+    make_problem({"test_checkpoint_1.py": tests}, config={"name": "asking"}).path.rename(tmp_path / "asking")
+    environment = tmp_path / "environment.yaml"
+    environment.write_text("type: local\nname: asking\nsetup:\n  commands: ['sh setup.sh']\n"
+                           "commands:\n  command: python\n")  # fmt: skip
+    state = tmp_path / "state"
+    with forked_service(tmp_path, state, "-j", "1", "-e", str(environment), *options) as made, made.client() as client:
+        files = {
+            "main.py": "print(open('answer').read(), end='')",
+            "ask.py": ASKING_SETUP,
+            "setup.sh": f"python3 ask.py {made.url}/problems {state / 'token'}",
+        }
+        request = {"problem": "asking", "checkpoint": 1, "submission": {"files": files}}
+        result = client.post("/evaluate", json=request).json()
+        assert result["state"] == "evaluated", result
+        assert result["failures"] == []
+
+
 def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path):
     path = tmp_path / "socket"
     with forked_service(service_problems, tmp_path / "state", "--no-tcp", "--socket", str(path)) as made:
@@ -98,6 +168,8 @@ def test_a_unix_socket_is_for_this_user_alone(cache, service_problems, tmp_path)
         transport = httpx.HTTPTransport(uds=str(path))
         with httpx.Client(transport=transport, base_url="http://slop-code") as client:
             assert client.get("/health").status_code == 200
+            assert client.get("/problems").status_code == 401
+            assert client.get("/problems", headers=made.headers).status_code == 200
         assert made.end() == 0
     assert not path.exists()
 
@@ -174,9 +246,8 @@ def test_a_client_that_reads_nothing_is_disconnected_and_its_evaluations_are_can
     soon = "from slop_code.bridges.service import server" + IMPATIENT.format(path=str(is_running))
     with forked_service(service_problems, tmp_path / "state", "-j", "1", before=soon) as made:
         address, _, port = made.url.removeprefix("http://").partition(":")
-        head = f"POST /evaluate/batch HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
         with socket.create_connection((address, int(port)), timeout=100) as connection, made.client() as client:
-            connection.sendall(head + body)
+            connection.sendall(made.head("/evaluate/batch", len(body)) + body)
             wait_until(lambda: running(client) == 1)
             is_running.touch()
             wait_until(lambda: running(client) == 0)

@@ -10,7 +10,8 @@ from slop_code.cli.main import parse, run
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--host", "0.0.0.0"], "a token is needed"),
+        (["--host", "0.0.0.0", "--no-token"], "other machines can reach it, so requests need a token; leave out"),
+        (["--no-token", "--token-file", "token"], "not allowed with argument --no-token"),
         (["--allow", "/missing"], "--allow /missing: no such folder"),
         (["--problems-dir", "/missing"], "--problems-dir /missing: no such folder"),
         (["--token-file", "/missing"], "cannot be read"),

@@ -84,7 +84,7 @@ def files_of(kind: str, number: int) -> dict[str, str]:
 
 
 async def client_loop(load: Load, end: float) -> None:
-    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=300, trust_env=False, headers=load.process.headers) as client:
         while time.monotonic() < end:
             kind = load.draw.choice(list(EXPECTED))
             number = 0 if load.draw.random() < REPEATED else next(load.numbers)
@@ -146,7 +146,7 @@ async def kill_at_random(load: Load, end: float) -> None:
 
 async def finish_durable(load: Load) -> None:
     """Waits for the durable jobs, and checks their results."""
-    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=300, trust_env=False, headers=load.process.headers) as client:
         while load.durable:
             job, kind = load.durable.popitem()
             while (state := (await client.get(f"{load.process.url}/jobs/{job}")).json()).get("state") in OPEN:

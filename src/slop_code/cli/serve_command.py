@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from slop_code.cli.shared_options import Commands
 
 TOKEN_VARIABLE = "SCBENCH_SERVICE_TOKEN"
-MIN_TOKEN_LENGTH = 16
 
 
 def add_to(commands: Commands) -> None:
@@ -41,7 +40,7 @@ def add_to(commands: Commands) -> None:
         epilog="Exit status: 0 ended by a signal, 2 wrong use, 3 the state folder or the cache cannot be used.",
         examples=[
             "slop-code serve --problems-dir problems",
-            "slop-code serve --host 0.0.0.0 --token-file token --problems-dir problems --allow /data/submissions",
+            "slop-code serve --host 0.0.0.0 --state state --problems-dir problems --allow /data/submissions",
         ],
     )
     _add_address(parser)
@@ -65,8 +64,9 @@ def add_to(commands: Commands) -> None:
         help="requests may name submissions by their paths below this folder; repeatable",
     )
     add_executor(parser)
-    option("--state", type=Path, metavar="DIR", help="folder of the durable jobs (default: service in the cache)")
-    add_json(parser, "print the addresses as JSON when it listens")
+    option("--state", type=Path, metavar="DIR", help="folder of the durable jobs and of the token "
+           "(default: service in the cache)")  # fmt: skip
+    add_json(parser, "print the addresses and the file of the token as JSON when it listens")
     add_workers(parser)
     add_retries(parser)
     add_problems_dir(parser)
@@ -75,13 +75,15 @@ def add_to(commands: Commands) -> None:
 
 def _add_address(parser: argparse.ArgumentParser) -> None:
     option = parser.add_argument
-    option("--host", default="127.0.0.1", help="address to listen on; one that others can reach needs a token "
-           "(default: 127.0.0.1)")  # fmt: skip
+    option("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     option("--port", type=whole_number(0, 65535), default=8080, help="0: any that is free (default: 8080)")
     option("--socket", type=Path, metavar="PATH", help="listen on this Unix socket, too, for this user alone")
     option("--no-tcp", action="store_true", help="listen on the Unix socket alone")
-    option("--token-file", type=Path, metavar="FILE", help="file with the token that every request has to bring "
-           f"(default: ${TOKEN_VARIABLE}, else none)")  # fmt: skip
+    token = parser.add_mutually_exclusive_group().add_argument
+    token("--token-file", type=Path, metavar="FILE", help="file with the token that every request has to bring "
+          f"(default: ${TOKEN_VARIABLE}, else token in the folder of --state, made at the first start)")  # fmt: skip
+    token("--no-token", action="store_true", help="answer without a token; only on loopback and the Unix socket. "
+          "Set-up of a hostile submission can then ask for the results of tests")  # fmt: skip
 
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     cache = Cache.default()
     state = arguments.state or cache.root / "service"
+    token, token_file = _token(arguments, state)
     queue = QueueSettings(
         workers=arguments.num_workers,
         executor=arguments.executor,
@@ -126,9 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
         unix_socket=arguments.socket,
         limits=RequestLimits(
             max_bytes=arguments.max_request,
-            token=_token(arguments.token_file),
+            token=token,
             hosts=server.HOST_NAMES if arguments.host in server.LOOPBACK else None,
         ),
+        token_file=token_file,
         drain_s=arguments.drain,
     )
     _raise_descriptor_limit()
@@ -158,6 +162,8 @@ def _print_json(start: ServerStart) -> None:
 
 def _print_addresses(start: ServerStart) -> None:
     parts = [f"listening on {' and '.join(start.addresses)}"]
+    if start.token_file:
+        parts.append(f"token in {start.token_file}")
     parts.append(
         f"{start.problems} problems" if start.problems else "no problems: give their folder with --problems-dir"
     )
@@ -174,21 +180,13 @@ def _folder(option: str, path: Path) -> Path:
     return path
 
 
-def _token(file: Path | None) -> str | None:
-    """Not an option: other users of the machine can read command lines."""
-    if file is None:
-        token, source = os.environ.get(TOKEN_VARIABLE, ""), f"${TOKEN_VARIABLE}"
-        if not token:
-            return None
-    else:
-        try:
-            token, source = file.read_text().strip(), str(file)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"--token-file {file}: cannot be read: {getattr(error, 'strerror', None) or error}; "
-                "give a text file that this user can read"
-            ) from error
-    if len(token) < MIN_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
-        expected = f"a token of at least {MIN_TOKEN_LENGTH} printable ASCII characters"
-        raise UsageError(f"{source}: expected {expected}, such as `head -c 32 /dev/urandom | base64` prints")
-    return token
+def _token(arguments: argparse.Namespace, state: Path) -> tuple[str | None, Path | None]:
+    """The token and its file. It is no option: other users of the machine can read command lines."""
+    from slop_code.bridges.service.access_token import checked_token, read_token, stored_token_file
+
+    if arguments.no_token:
+        return None, None
+    if arguments.token_file is None and (given := os.environ.get(TOKEN_VARIABLE)):
+        return checked_token(given, f"${TOKEN_VARIABLE}"), None
+    file = arguments.token_file or stored_token_file(state)
+    return read_token(file), file

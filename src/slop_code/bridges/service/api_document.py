@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 REFERENCE = "#/components/schemas/{model}"
 BODIES: tuple[type[BaseModel], ...] = (EvaluateRequest, BatchRequest)
-ERRORS = {401: "wrong token", 413: "too large", 422: "wrong request", 429: "the queue is full", 503: "no verdict"}
+ERRORS = {
+    401: "no token, or a wrong one", 413: "too large", 422: "wrong request", 429: "the queue is full",
+    503: "no verdict",
+}  # fmt: skip
 
 
 def answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:

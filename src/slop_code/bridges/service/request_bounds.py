@@ -28,6 +28,12 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 """They say nothing but that the service is there."""
 
 TOO_LARGE = "a body of more than {} bytes; the operator sets the limit (--max-request)"
+NO_TOKEN = (
+    "no token, or a wrong one; send the header Authorization: Bearer TOKEN; "
+    "the server printed the file of its token when it started"
+)
+"""The client may be hostile, so it names no path."""
+
 BODY_S = 60.0
 """Seconds in which a body has to arrive."""
 
@@ -124,7 +130,7 @@ class RequestBounds:
         if self._limits.token is not None and scope["path"] not in OPEN_PATHS:
             given = headers.get("authorization", "")
             if not hmac.compare_digest(given.encode(), f"Bearer {self._limits.token}".encode()):
-                raise RefusedError(401, "give the server's token: Authorization: Bearer TOKEN")
+                raise RefusedError(401, NO_TOKEN)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > self._limits.max_bytes:
             raise RefusedError(413, TOO_LARGE.format(self._limits.max_bytes))

@@ -54,7 +54,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 class ServerSettings:
     queue: QueueSettings
     state: Path
-    """Folder of the durable jobs."""
+    """Folder of the durable jobs, and of the token that was made."""
 
     host: str = "127.0.0.1"
     port: int | None = 8080
@@ -62,19 +62,25 @@ class ServerSettings:
 
     unix_socket: Path | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
+    token_file: Path | None = None
+    """File of the token, for clients on this machine."""
+
     drain_s: float = 600.0
     """Seconds for which SIGTERM lets requests end."""
 
     def __post_init__(self) -> None:
         if self.port is not None and self.host not in LOOPBACK and self.limits.token is None:
             raise UsageError(
-                f"--host {self.host}: other machines can reach it, so a token is needed: --token-file FILE"
+                f"--host {self.host}: other machines can reach it, so requests need a token; leave out --no-token"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStart:
     addresses: list[str]
+    token_file: str | None
+    """None if the token is that of the variable, or requests need none."""
+
     problems: int
     resumed: int
     """Durable jobs of an earlier server that it goes on with."""
@@ -158,7 +164,9 @@ async def serve(settings: ServerSettings, cache: Cache, started: Callable[[Serve
                 server = _server(settings, service)
                 _end_on_signals(server, service)
                 problems = len(queue.inputs.problem_names())
-                started(ServerStart([_address(each) for each in sockets], problems, resumed, damaged))
+                addresses = [_address(each) for each in sockets]
+                token_file = str(settings.token_file.absolute()) if settings.token_file else None
+                started(ServerStart(addresses, token_file, problems, resumed, damaged))
                 await server.serve(sockets)
             finally:
                 durable.closing()
