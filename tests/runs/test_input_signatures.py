@@ -115,7 +115,15 @@ def test_a_damaged_file_is_ignored(run, folder, damage):
 
 @pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize(
-    "entry", ['{"name": ["a", {"b": ["c", "d"]}]}', '{"\\u0000name": ["a"]}', '{"\\u0000name": [1, 2]}', "[]"]
+    "entry",
+    [
+        '{"name": ["a", {"b": ["c", "d"]}]}',
+        '{"\\u0000name": ["a"]}',
+        '{"\\u0000name": [1, 2]}',
+        '{"\\u0000name": ["a", {"b": 5}]}',
+        '{"\\u0000name": ["a", {"b": ["c"]}]}',
+        "[]",
+    ],
 )
 def test_an_entry_of_another_shape_is_ignored(run, folder, entry):
     saved(run, folder)

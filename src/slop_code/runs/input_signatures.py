@@ -108,11 +108,15 @@ class InputSignatures:
 
 def _is_entry(name: str, known: Any) -> bool:
     """The file may be of anyone, with a right header. Without a key there is one digest, else there are several."""
-    if "\0" not in name or not isinstance(known, list) or len(known) != 2:
+    if "\0" not in name or not isinstance(known, list) or len(known) != 2 or not isinstance(known[0], str):
         return False
-    digests = known[1] if isinstance(known[1], dict) else {"": known[1:]}
-    pairs = all(isinstance(each, list) and len(each) == 2 for each in digests.values()) == (not name.startswith("\0"))
-    return pairs and all(isinstance(text, str) for each in (known[:1], *digests.values()) for text in each)
+    if name.startswith("\0"):
+        return isinstance(known[1], str)
+    return isinstance(known[1], dict) and all(_is_pair(digests) for digests in known[1].values())
+
+
+def _is_pair(digests: Any) -> bool:
+    return isinstance(digests, list) and len(digests) == 2 and all(isinstance(digest, str) for digest in digests)
 
 
 def _header(text: bytes) -> bytes:
