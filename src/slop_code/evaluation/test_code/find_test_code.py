@@ -31,7 +31,7 @@ class CodeFiles:
 
     files: frozenset[str]
     assumed: frozenset[str] = frozenset()
-    """Those of the files that count only since a test computes the name of a module that it imports."""
+    """Those of the files that count only because a test computes the name of a module that it imports."""
 
 
 def find_test_code(
@@ -44,14 +44,14 @@ def find_test_code(
     """
     files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     hidden = {name: path for name, path in files.items() if name not in shown}
-    start = [PurePosixPath(name) for name in (*loaded, *filter(_is_own, hidden)) if name in hidden]
+    start = [PurePosixPath(name) for name in (*loaded, *filter(_is_top_level_test, hidden)) if name in hidden]
     names = [PurePosixPath(name) for name in hidden]
     code_files = loaded_files(names, start, lambda file: imports_of(folder / file), import_roots)
-    known = _with_copies(hidden, {*start} if code_files is None else code_files) | ({INI} & files.keys())
+    certain = _with_copies(hidden, {*start} if code_files is None else code_files) | ({INI} & files.keys())
     if code_files is not None:
-        return CodeFiles(known)
-    every = _with_copies(hidden, [name for name in names if name.suffix in CODE_SUFFIXES])
-    return CodeFiles(known | every, every - known)
+        return CodeFiles(certain)
+    possible = _with_copies(hidden, [name for name in names if name.suffix in CODE_SUFFIXES])
+    return CodeFiles(certain | possible, possible - certain)
 
 
 def loaded_files(
@@ -64,12 +64,12 @@ def loaded_files(
 
     Without `import_roots`, code that changes `sys.path` may import from every folder.
     """
-    known, folders = {*files}, {parent for file in files for parent in file.parents}
+    known, code_by_folder = {*files}, _code_by_folder(files)
     roots, start = {TOP, *map(PurePosixPath, import_roots or ())}, [*start]
     start_folders = {file.parent for file in start}
     code_files, waiting, everywhere = set[PurePosixPath](), [*start], False
     definitions = set[Definition]()
-    while waiting or (waiting := list(_run_files(definitions, start_folders, known) - code_files)):
+    while waiting or (waiting := list(_files_run_by_name(definitions, start_folders, known) - code_files)):
         file = waiting.pop()
         if file in code_files:
             continue
@@ -79,7 +79,7 @@ def loaded_files(
             return None
         changes = imports.changes_path_later or (import_roots is None and imports.changes_path)
         if changes and not everywhere:  # what was imported before may have come from any folder, too
-            everywhere, roots = True, folders
+            everywhere, roots = True, {*code_by_folder}
             waiting, code_files = [*code_files, *waiting], set()
             continue
         definitions |= {*imports.definitions}
@@ -87,8 +87,17 @@ def loaded_files(
             waiting += matching_files(pattern, {*start_folders, file.parent}, known)
         for level, name in imports.modules:
             bases = roots | {*file.parents} if level == 0 else {_above(file, level)}
-            waiting += [other for base in bases for other in _module_files(base, name, known, folders)]
+            waiting += [other for base in bases for other in _module_files(base, name, known, code_by_folder)]
     return code_files
+
+
+def _code_by_folder(files: Collection[PurePosixPath]) -> dict[PurePosixPath, list[PurePosixPath]]:
+    """Has every folder, also those without code."""
+    code: dict[PurePosixPath, list[PurePosixPath]] = {parent: [] for file in files for parent in file.parents}
+    for file in files:
+        if file.suffix in CODE_SUFFIXES:
+            code[file.parent].append(file)
+    return code
 
 
 def imports_of(path: Path) -> Imports:
@@ -98,7 +107,7 @@ def imports_of(path: Path) -> Imports:
         return UNKNOWN_IMPORTS
 
 
-def _is_own(name: str) -> bool:
+def _is_top_level_test(name: str) -> bool:
     """Tests at the top that this checkpoint does not run are tests all the same."""
     return "/" not in name and (is_test_file(name) or name == "conftest.py")
 
@@ -107,7 +116,7 @@ def _above(file: PurePosixPath, level: int) -> PurePosixPath:
     return file.parents[min(level, len(file.parents)) - 1]
 
 
-def _run_files(
+def _files_run_by_name(
     definitions: Collection[Definition], start_folders: Collection[PurePosixPath], known: Collection[PurePosixPath]
 ) -> set[PurePosixPath]:
     """The files that a Python may run by a computed name: those next to the loaded ones, and those that are named."""
@@ -119,18 +128,22 @@ def _run_files(
 
 
 def _module_files(
-    base: PurePosixPath, name: str, known: Collection[PurePosixPath], folders: Collection[PurePosixPath]
+    base: PurePosixPath,
+    name: str,
+    known: Collection[PurePosixPath],
+    code_by_folder: Mapping[PurePosixPath, Iterable[PurePosixPath]],
 ) -> Iterable[PurePosixPath]:
     """The files that an import of `name` below `base` may load: modules, and every `__init__.py` on the way."""
     path = base
-    yield from {path / "__init__.py"} & {*known} if path != TOP else ()
+    if path != TOP and path / "__init__.py" in known:
+        yield path / "__init__.py"
     for part in name.split(".") if name else ():
-        files = [file for file in known if file.parent == path and file.suffix in CODE_SUFFIXES]
-        yield from (file for file in files if part in ("*", file.name.partition(".")[0]))
-        yield from {path / part / "__init__.py"} & {*known}
-        path /= part
-        if path not in folders:
+        if path not in code_by_folder:
             return
+        yield from (file for file in code_by_folder[path] if part in ("*", file.name.partition(".")[0]))
+        path /= part
+        if path / "__init__.py" in known:
+            yield path / "__init__.py"
 
 
 def _with_copies(files: Mapping[str, Path], code: Iterable[PurePosixPath]) -> frozenset[str]:
