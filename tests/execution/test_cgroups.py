@@ -16,7 +16,7 @@ from slop_code.execution.bubblewrap.cgroups import (
     can_limit_cpus,
     control_groups,
     cpu_limit,
-    out_of_memory,
+    reached_memory_limit,
 )
 from slop_code.execution.bubblewrap.delegation import DELEGATED, LEAF, delegated_group
 from tests.process_checks import groups_of
@@ -120,7 +120,7 @@ def test_the_kernel_ends_what_is_over_the_limits_on_memory_and_swap(helper):
         files = [str(group / "cgroup.procs") for group in groups]
         done = subprocess.run([helper, "join-cgroups", *files, "--", sys.executable, "-c", FILL])
         assert done.returncode == -signal.SIGKILL
-        assert out_of_memory(groups)
+        assert reached_memory_limit(groups)
         for group in groups:
             if (together := group / "memory.memsw.limit_in_bytes").exists():
                 assert memory < int(together.read_text()) <= memory + (32 << 20)
@@ -228,4 +228,4 @@ def test_only_the_success_of_a_question_to_systemd_is_kept(tree, tmp_path, monke
 def test_a_kill_counts_only_if_the_group_was_at_its_own_limit(tmp_path, files, answer):
     for name, text in files.items():
         (tmp_path / name).write_text(text)
-    assert out_of_memory([tmp_path]) is answer
+    assert reached_memory_limit([tmp_path]) is answer

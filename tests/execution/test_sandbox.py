@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.evaluation import ProblemConfig
-from slop_code.evaluation.grading import OUT_OF_MEMORY
+from slop_code.evaluation.grading import MEMORY_LIMIT_ENDED_BOX
 from slop_code.execution.submission import tree_digest
 from tests.conftest import OTHER_ENGINE
 from tests.marks import in_long
@@ -133,7 +133,7 @@ def test_the_kernel_stops_what_the_watch_does_not_see(boxes, evaluate, sandbox):
         pytest.skip("no control groups can be made here")
     assert results.infrastructure_failure_reason is None
     (test,) = results.tests
-    ended = test.status == "failed" and test.failure_message == OUT_OF_MEMORY
+    ended = test.status == "failed" and test.failure_message == MEMORY_LIMIT_ENDED_BOX
     assert test.status == "passed" or ended
     allowed = [[("memory", 64 << 20)]]
     if sandbox == "docker" and not ended and not Path("/sys/fs/cgroup/cgroup.controllers").exists():

@@ -33,7 +33,7 @@ MAX_CALLS = 32
 PATH_LIMIT = 2 * 1024
 MAX_REFUSED = 32
 NOT_IN_ROSTER = "not in the roster of this checkpoint's tests"
-OUT_OF_MEMORY = "memory limit: the kernel ended the submission's box, and no test could run any more"
+MEMORY_LIMIT_ENDED_BOX = "memory limit: the kernel ended the submission's box, and no test could run any more"
 NO_RESULT = "left no result"
 NO_PROCESSOR = "the machine is busy with other work"
 NO_MEMORY = "the machine has less free memory than limits.memory allows the submission"
@@ -183,7 +183,7 @@ def _tests(pair: Evidence, reported: dict[str, RawTest], rules: GradingRules, mi
 
 def _missing_test(nodeid: str, pair: Evidence, message: str) -> RawTest:
     if pair.setup_failure is not None or nodeid in pair.failed_by_memory_limit:
-        return RawTest(nodeid, "failed", 0.0, message=pair.setup_failure or OUT_OF_MEMORY)
+        return RawTest(nodeid, "failed", 0.0, message=pair.setup_failure or MEMORY_LIMIT_ENDED_BOX)
     return RawTest(nodeid, "error", 0.0, message=message)
 
 

@@ -126,7 +126,7 @@ def _run_pair(
             exit_code=judged.done.exit_code,
             session_timeout=timeout,
             error=None,
-            memory_limit=context.environment.limits.memory if judged.out_of_memory else None,
+            memory_limit=context.environment.limits.memory if judged.reached_memory_limit else None,
         ),
         log=judged.done.output,
         isolation={**judged.isolation, "in_process": context.problem.in_process},

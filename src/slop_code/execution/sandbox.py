@@ -259,7 +259,7 @@ class JudgeResult:
     isolation: Mapping[str, Any]
     """Isolation that was in effect, for the result."""
 
-    out_of_memory: bool = False
+    reached_memory_limit: bool = False
     """The kernel killed a process of the subject's box because of the box's own memory limit.
 
     In containers it is only known if the box ended.

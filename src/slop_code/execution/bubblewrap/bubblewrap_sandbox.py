@@ -39,7 +39,7 @@ from slop_code.execution.bubblewrap.cgroups import (
     can_limit_cpus,
     control_groups,
     cpu_limit,
-    out_of_memory,
+    reached_memory_limit,
 )
 from slop_code.execution.bubblewrap.closed_folders import open_paths, with_open_submission
 from slop_code.execution.bubblewrap.namespace_causes import BWRAP_ERROR, known_cause
@@ -138,7 +138,7 @@ class BubblewrapSandbox(HostSandbox):
             else:
                 done = template.evaluate(self._forked_judge(job, groups), job.log, job.request.timeout)
             _check_workspace(job.request, done)
-            killed = out_of_memory(groups)
+            killed = reached_memory_limit(groups)
             unlimited = {"cpus"} if cpu_limit(groups) is None else None
         return JudgeResult(
             done,

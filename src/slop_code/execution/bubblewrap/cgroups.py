@@ -209,7 +209,7 @@ def _log_events(groups: list[Path]) -> None:
         logger.info("limit struck, as in %s of the control group: %s", file, line)
 
 
-def out_of_memory(groups: list[Path]) -> bool:
+def reached_memory_limit(groups: list[Path]) -> bool:
     """The kernel ended a process of a group that had reached its own limit.
 
     It also counts the processes that it ended because the machine, or a group above, had no memory left.

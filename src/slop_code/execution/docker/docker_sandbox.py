@@ -301,14 +301,14 @@ class DockerSandbox:
                     if job.request.interactive:
                         after.enter_context(forward_stdin(child))
                     done = finish(self.engine, child, log, returned_folders(job), job.request.timeout)
-                    out_of_memory = done.exit_code == SUBJECT_BOX_ENDED and self._out_of_memory(names.of("subject"))
+                    reached = done.exit_code == SUBJECT_BOX_ENDED and self._reached_memory_limit(names.of("subject"))
                 finally:
                     self.engine.remove([names.of("judge"), names.of("subject")])
         finally:
             self.engine.remove(volumes=[*names.shared, *self._declared_names(names)])
-        return replace(self._judge_result(done, warning), out_of_memory=out_of_memory)
+        return replace(self._judge_result(done, warning), reached_memory_limit=reached)
 
-    def _out_of_memory(self, container: str) -> bool:
+    def _reached_memory_limit(self, container: str) -> bool:
         """Known to the engine once it has noticed the end of the container."""
         self.engine.run("wait", container)
         return self.engine.run("inspect", "--format", "{{.State.OOMKilled}}", container).output.strip() == "true"
