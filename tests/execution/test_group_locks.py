@@ -3,7 +3,7 @@
 import os
 import threading
 
-from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned
+from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned_groups
 
 PREFIX = "slop-code-"
 
@@ -13,7 +13,7 @@ def test_a_new_group_stays_while_others_remove_abandoned_ones(tmp_path):
 
     def clean():
         while not done.is_set():
-            remove_abandoned(tmp_path, PREFIX)
+            remove_abandoned_groups(tmp_path, PREFIX)
 
     cleaners = [threading.Thread(target=clean) for _ in range(2)]
     for cleaner in cleaners:
@@ -34,6 +34,6 @@ def test_groups_whose_evaluator_has_ended_are_removed_with_those_in_them(tmp_pat
     ended, other_lock = new_group(tmp_path, PREFIX)
     (ended / "leaf").mkdir()
     os.close(other_lock)
-    remove_abandoned(tmp_path, PREFIX)
+    remove_abandoned_groups(tmp_path, PREFIX)
     assert [*tmp_path.iterdir()] == [living]
     os.close(lock)

@@ -15,12 +15,12 @@ from slop_code.execution.docker.engine import LabelledObject, _labels
 from slop_code.execution.docker.owners import (
     ENTRY,
     OWNER,
-    is_left_over,
+    is_abandoned,
     is_owner_alive,
     machine_id,
     owner_label,
-    remove_dead_owners,
-    remove_left_over,
+    remove_abandoned_locks,
+    remove_abandoned_objects,
 )
 
 
@@ -42,19 +42,19 @@ def test_an_owner_lives_as_long_as_its_process(oddly_named_cache):
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         label = process.stdout.readline().strip()
         assert is_owner_alive(label)
-        remove_dead_owners(oddly_named_cache)
+        remove_abandoned_locks(oddly_named_cache)
         assert is_owner_alive(label)
-        assert not is_left_over(LabelledObject("x", {OWNER: label}))
+        assert not is_abandoned(LabelledObject("x", {OWNER: label}))
         process.kill()
         process.wait()
         assert not is_owner_alive(label)
     assert len(list((oddly_named_cache.root / "owners").iterdir())) == 1
-    remove_dead_owners(oddly_named_cache)
+    remove_abandoned_locks(oddly_named_cache)
     assert list((oddly_named_cache.root / "owners").iterdir()) == []
     assert not is_owner_alive(label)
 
 
-def test_a_new_owner_removes_the_locks_of_dead_owners(oddly_named_cache):
+def test_a_new_owner_removes_abandoned_locks(oddly_named_cache):
     (oddly_named_cache.root / "owners").mkdir()
     (oddly_named_cache.root / "owners" / "123-dead").touch()
     label = owner_label(oddly_named_cache)
@@ -85,7 +85,7 @@ def entry_with(tmp_path, names):
 
 
 @pytest.mark.parametrize(
-    ("names", "left_over"),
+    ("names", "abandoned"),
     [
         ('{"a": "mine"}', False),
         ('{"a": "other", "b": "mine"}', False),
@@ -95,27 +95,27 @@ def entry_with(tmp_path, names):
         (None, True),
     ],
 )
-def test_an_object_of_a_cache_entry_is_never_left_over(tmp_path, names, left_over):
+def test_an_object_of_a_cache_entry_is_never_abandoned(tmp_path, names, abandoned):
     dead = f"{machine_id()}:{tmp_path}/gone"
-    assert is_left_over(LabelledObject("mine", {OWNER: dead, ENTRY: entry_with(tmp_path, names)})) is left_over
+    assert is_abandoned(LabelledObject("mine", {OWNER: dead, ENTRY: entry_with(tmp_path, names)})) is abandoned
 
 
-def test_an_object_without_a_cache_entry_is_left_over_when_its_owner_is_gone(tmp_path):
+def test_an_object_without_a_cache_entry_is_abandoned_when_its_owner_is_gone(tmp_path):
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert not is_left_over(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock"}))
-        assert not is_left_over(
+        assert not is_abandoned(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock"}))
+        assert not is_abandoned(
             LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock", ENTRY: "/no/such/entry"})
         )
-    assert is_left_over(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock"}))
-    assert is_left_over(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
-    assert not is_left_over(LabelledObject("x", {}))
+    assert is_abandoned(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock"}))
+    assert is_abandoned(LabelledObject("x", {OWNER: f"{machine_id()}:{tmp_path}/lock", ENTRY: "/no/such/entry"}))
+    assert not is_abandoned(LabelledObject("x", {}))
 
 
 @pytest.mark.e2e
-def test_only_objects_of_dead_owners_are_removed(engine, calls, tmp_path):
+def test_only_abandoned_objects_are_removed(engine, calls, tmp_path):
     dead, other = {OWNER: f"{machine_id()}:{tmp_path}/gone"}, {OWNER: "another:/lock"}
-    removed = remove_left_over(
+    removed = remove_abandoned_objects(
         engine("exit 1"),
         [LabelledObject("c-dead", dead), LabelledObject("c-other", other)],
         [
@@ -128,8 +128,8 @@ def test_only_objects_of_dead_owners_are_removed(engine, calls, tmp_path):
     assert [re.sub(r" --\w+", "", call) for call in calls()] == ["rm c-dead", "volume rm v-dead"]
 
 
-def test_the_engine_is_not_called_when_nothing_is_left_over(engine, calls):
-    assert remove_left_over(engine("exit 1"), [], []) == []
+def test_the_engine_is_not_called_when_nothing_is_abandoned(engine, calls):
+    assert remove_abandoned_objects(engine("exit 1"), [], []) == []
     assert calls() == []
 
 

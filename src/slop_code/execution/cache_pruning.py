@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code.errors import InfrastructureError
 from slop_code.execution.cache import DURATIONS, PLACES, Cache, remove_tree, remove_whole
 from slop_code.execution.docker.engine import Engine, LabelledObject
-from slop_code.execution.docker.owners import is_left_over, remove_dead_owners, remove_left_over
+from slop_code.execution.docker.owners import is_abandoned, remove_abandoned_locks, remove_abandoned_objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,8 +78,8 @@ def prune_cache(cache: Cache, binary: str, *, everything: bool) -> Iterator[Prun
 
 
 def _prune_engine(cache: Cache, binary: str) -> Iterator[PruneAction]:
-    """Remove the locks of dead owners, and their containers, volumes and images."""
-    remove_dead_owners(cache)
+    """Remove abandoned locks, containers, volumes and images."""
+    remove_abandoned_locks(cache)
     engine = Engine(binary)
     if engine.unavailable_reason():
         return
@@ -90,9 +90,9 @@ def _prune_engine(cache: Cache, binary: str) -> Iterator[PruneAction]:
 
 
 def _remove_unowned(engine: Engine) -> Iterator[PruneAction]:
-    removed = remove_left_over(engine, engine.containers(), engine.volumes())
+    removed = remove_abandoned_objects(engine, engine.containers(), engine.volumes())
     images = [
-        image for image in sorted(engine.images()) if is_left_over(LabelledObject(image, engine.image_labels(image)))
+        image for image in sorted(engine.images()) if is_abandoned(LabelledObject(image, engine.image_labels(image)))
     ]
     engine.remove(images=images)
     remaining = {*[item.name for item in [*engine.containers(), *engine.volumes()]], *engine.images()}

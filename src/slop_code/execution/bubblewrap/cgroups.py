@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.delegation import LEAF, leave_to_leaf, own_delegated_group
-from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned
+from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned_groups
 from slop_code.execution.bubblewrap.host_root import is_host_root
 from slop_code.execution.bubblewrap.root_groups import group_of_boxes
 from slop_code.execution.bubblewrap.user_scope import is_own_scope
@@ -178,7 +178,7 @@ def _limit_cpus(made: list[Path], root: Path, cpus: float, locks: contextlib.Exi
 
 
 def _locked_group(parent: Path, locks: contextlib.ExitStack) -> Path:
-    remove_abandoned(parent, PREFIX)
+    remove_abandoned_groups(parent, PREFIX)
     group, lock = new_group(parent, f"{PREFIX}{os.getpid()}-")
     locks.callback(os.close, lock)
     return group

@@ -43,7 +43,7 @@ def remove_group(group: Path) -> None:
             folder.rmdir()
 
 
-def remove_abandoned(parent: Path, prefix: str) -> None:
+def remove_abandoned_groups(parent: Path, prefix: str) -> None:
     for group in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             descriptor = _lock(group)

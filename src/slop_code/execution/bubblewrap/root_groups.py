@@ -13,7 +13,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from slop_code.execution.bubblewrap.delegation import LEAF
-from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned, remove_group
+from slop_code.execution.bubblewrap.group_locks import new_group, remove_abandoned_groups, remove_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def group_of_boxes(root: Path, user: int, controllers: Sequence[str] = CONTROLLE
     """
     with _lock:
         if (root, user) not in _made:
-            remove_abandoned(root, PREFIX)
+            remove_abandoned_groups(root, PREFIX)
             try:
                 _made[root, user] = _make(root, user, controllers)
             except OSError:

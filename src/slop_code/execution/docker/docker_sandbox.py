@@ -24,7 +24,7 @@ from slop_code.execution.docker.engine import Engine
 from slop_code.execution.docker.engine_info import EngineInfo, limits_in_force, read_info
 from slop_code.execution.docker.extra_mounts import Mount, extra_mounts
 from slop_code.execution.docker.init_client import finish, forward_stdin, returned_folders, wait_until_ready
-from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_left_over
+from slop_code.execution.docker.owners import OBJECTS_FILE, owner_label, remove_abandoned_objects
 from slop_code.execution.docker.setup_containers import new_volume, open_setup_box, open_tool_builder
 from slop_code.execution.docker.support_volume import build_support_files, support_identity
 from slop_code.execution.environment import HANDED_SIZE, MAX_WORKSPACE
@@ -94,7 +94,7 @@ class DockerSandbox:
 
     @functools.cached_property
     def engine_state(self) -> EngineState:
-        """Objects that killed evaluators left are removed now."""
+        """Abandoned objects are removed now."""
         engine = self.engine
         info, image, containers, volumes, images = run_concurrently(
             lambda: read_info(engine),
@@ -103,7 +103,7 @@ class DockerSandbox:
             engine.volumes,
             engine.images,
         )
-        removed = remove_left_over(engine, containers, volumes)
+        removed = remove_abandoned_objects(engine, containers, volumes)
         return EngineState(info, image, {volume.name for volume in volumes} - set(removed) | images)
 
     @property

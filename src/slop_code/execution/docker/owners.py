@@ -37,7 +37,7 @@ def owner_label(cache: Cache) -> str:
     """The label of this process: its machine, and the lock that it holds until its end."""
     path = cache.root / "owners" / f"{os.getpid()}-{secrets.token_hex(4)}"
     path.parent.mkdir(exist_ok=True)
-    remove_dead_owners(cache)
+    remove_abandoned_locks(cache)
     with file_lock(cache.root / OWNERS_LOCK):
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         lock = os.open(path, flags, 0o666)  # open until this process ends
@@ -45,8 +45,8 @@ def owner_label(cache: Cache) -> str:
     return f"{machine_id()}:{quote(str(path), safe='/')}"
 
 
-def remove_dead_owners(cache: Cache) -> None:
-    """Remove locks that nobody holds; under a lock of its own, since a new lock file is not locked at once."""
+def remove_abandoned_locks(cache: Cache) -> None:
+    """Remove owners' locks that nobody holds; under a lock of its own, since a new lock file is not locked at once."""
     with file_lock(cache.root / OWNERS_LOCK):
         for path in (cache.root / "owners").glob("*"):
             if not is_owner_alive(f"{machine_id()}:{quote(str(path), safe='/')}"):
@@ -79,7 +79,7 @@ def is_owner_alive(label: str) -> bool:
         return True
 
 
-def is_left_over(item: LabelledObject) -> bool:
+def is_abandoned(item: LabelledObject) -> bool:
     """Whether its owner is gone, and no cache entry names it."""
     if is_owner_alive(item.labels.get(OWNER, "")):
         return False
@@ -94,9 +94,11 @@ def is_left_over(item: LabelledObject) -> bool:
         return False
 
 
-def remove_left_over(engine: Engine, containers: list[LabelledObject], volumes: list[LabelledObject]) -> list[str]:
-    """Remove containers and volumes of killed evaluators, and return their names."""
-    old = [item.name for item in containers if is_left_over(item)]
-    empty = [item.name for item in volumes if is_left_over(item)]
-    engine.remove(old, empty)
-    return [*old, *empty]
+def remove_abandoned_objects(
+    engine: Engine, containers: list[LabelledObject], volumes: list[LabelledObject]
+) -> list[str]:
+    """Remove abandoned containers and volumes, and return their names."""
+    old_containers = [item.name for item in containers if is_abandoned(item)]
+    old_volumes = [item.name for item in volumes if is_abandoned(item)]
+    engine.remove(old_containers, old_volumes)
+    return [*old_containers, *old_volumes]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GRADED_AGAIN = "graded again from its evidence after a change of the problem; the tests did not run again"
 
 
-def is_proven(folder: Path) -> bool:
+def follows_from_evidence(folder: Path) -> bool:
     """Whether the stored result is exactly what follows from its evidence."""
     try:
         document = read_document(folder / RESULT_FILE)
@@ -34,7 +34,7 @@ def is_proven(folder: Path) -> bool:
 
 
 def grade_again(folder: Path, problem: ProblemConfig, inputs: TestInputs) -> CorrectnessResults:
-    """The stored result has to be proven. `inputs`: those of the problem now."""
+    """The stored result has to follow from its evidence. `inputs`: those of the problem now."""
     stored, roster = read_document(folder / RESULT_FILE).results, read_roster(folder)
     if not isinstance(roster, Roster):
         raise ResultError(f"{folder}: its evidence changed while the run was regraded; regrade the run again")

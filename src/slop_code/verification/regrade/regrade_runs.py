@@ -19,7 +19,7 @@ from slop_code.runs.result_cache_key import ExpectedDigests
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.run_lines import INTERRUPTED
 from slop_code.verification.regrade.earlier_results import EarlierResults
-from slop_code.verification.regrade.grade_again import GRADED_AGAIN, grade_again, is_proven, replace_grade
+from slop_code.verification.regrade.grade_again import GRADED_AGAIN, follows_from_evidence, grade_again, replace_grade
 from slop_code.verification.regrade.input_changes import InputChanges, known_inputs
 from slop_code.verification.regrade.regrade_record import RegradedCheckpoint, RegradeOutcome, RegradeRecord
 from slop_code.verification.regrade.test_changes import changed_tests, verdict_changes
@@ -85,7 +85,7 @@ def _grading_changes(target: Submission, run: Path, expected: ExpectedDigests) -
     changes = None if old is None else InputChanges(old, inputs_of(target.problem, target.checkpoint))
     if changes is None or not changes.only_grading(target.problem.path / "tests"):
         return None
-    return changes if is_proven(target.output) else None
+    return changes if follows_from_evidence(target.output) else None
 
 
 def _only_problem_changed(stored: Digests, current: Digests) -> bool:
