@@ -36,9 +36,9 @@ def observed(words):
         ("e", "p", "gained"),
         ("f", "e", None),
         ("f", "s", None),
-        ("", "p", "came"),
-        ("", "f", "came"),
-        ("p", "", "went"),
+        ("", "p", "added"),
+        ("", "f", "added"),
+        ("p", "", "removed"),
         ("", "", None),
         # other inputs, or inputs that are not known, are no reason to doubt
         ("p:a", "f:b", "lost"),
@@ -71,9 +71,9 @@ def test_the_change_of_a_test_follows_from_its_statuses(base, other, change):
     assert change_of(observed(base), observed(other)) == change
 
 
-@pytest.mark.parametrize(("change", "back"), [("gained", "lost"), ("came", "went"), ("flaky", "flaky")])
+@pytest.mark.parametrize(("change", "back"), [("gained", "lost"), ("added", "removed"), ("flaky", "flaky")])
 def test_the_other_way_round(change, back):
-    words = {"gained": ("f", "p"), "came": ("", "p"), "flaky": ("f:a", "p:a")}[change]
+    words = {"gained": ("f", "p"), "added": ("", "p"), "flaky": ("f:a", "p:a")}[change]
     sides = [observed(word) for word in words]
     assert (change_of(*sides), change_of(*reversed(sides))) == (change, back)
 
@@ -118,9 +118,9 @@ def test_tests_of_two_runs_are_gained_or_lost(evaluated):
         ("checkpoint_1", "test_1", "gained"),
         ("checkpoint_2", "test_1", "lost"),
         ("checkpoint_2", "test_2", "gained"),
-        ("checkpoint_3", "test_1", "came"),
+        ("checkpoint_3", "test_1", "added"),
     ]
-    assert some(pair.changed_tests) == {"gained": 2, "lost": 1, "came": 1}
+    assert some(pair.changed_tests) == {"gained": 2, "lost": 1, "added": 1}
     assert [one.change for one in pair.checkpoints] == ["gained", None, None]
     assert some(pair.changed_checkpoints) == {"gained": 1}
     assert [(one.base.passed, one.other.passed, one.base.runs) for one in pair.checkpoints] == [

@@ -121,7 +121,7 @@ def test_a_count_leads_to_its_tests(page_file, opened):
     page.get_by_role("link", name="gained at words checkpoint_1").click()
     page.get_by_text("1 of 5 tests shown").first.wait_for()
     assert names(page) == ["test_better"]
-    page.get_by_label("Change").select_option("came")
+    page.get_by_label("Change").select_option("added")
     page.get_by_text("1 of 5 tests shown").first.wait_for()
     assert names(page) == ["test_new"]
     page.get_by_role("button", name="Clear").click()

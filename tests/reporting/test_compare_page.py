@@ -30,9 +30,9 @@ def test_a_differing_test_has_its_texts(tmp_path):
     other = write_run(tmp_path / "other", {"words": ["+-", "+s"]}, text="of the other")
     data, parts = made(base, other)
     (pair,) = data["pairs"]
-    lost, came = pair["tests"]
+    lost, added = pair["tests"]
     assert lost[:6] == [0, "test_checkpoint_1.py::test_1", "Core", 0, {"passed": 1}, {"failed": 1}]
-    assert data["changes"][came[3]] == "came"
+    assert data["changes"][added[3]] == "added"
     assert pair["by_policy"][0]["verdict"].startswith("other passes 2 checkpoints fewer than base")
     assert list(parts) == ["0/0", "0/1"]
     (differing,) = parts["0/0"]["tests"]

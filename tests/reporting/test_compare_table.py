@@ -33,7 +33,7 @@ def test_changed_checkpoints_of_two_runs_are_listed(tmp_path):
         "base (1 run) -> other (1 run)",
         "checkpoint words/checkpoint_1: PASSED -> NOT PASSED, lost 1",
         "checkpoint words/checkpoint_2: NOT PASSED -> PASSED, gained 1",
-        "checkpoint words/checkpoint_3: PASSED -> NOT PASSED, came 2",
+        "checkpoint words/checkpoint_3: PASSED -> NOT PASSED, added 2",
         "checkpoint words/checkpoint_4: PASSED -> NO VERDICT",
         "lost words/checkpoint_1 test_checkpoint_1.py::test_1: passed -> failed",
         "gained words/checkpoint_2 test_checkpoint_1.py::test_1: failed -> passed",
@@ -42,9 +42,9 @@ def test_changed_checkpoints_of_two_runs_are_listed(tmp_path):
         "no p-value: base and other are one run each: how far runs differ by chance is not known; "
         "compare folders of two runs or more",
         "other passes 1 checkpoint fewer than base (all-cases): "
-        "gained 1 test, lost 1, came 2 (each once per checkpoint); no verdict in other: words/checkpoint_4",
+        "gained 1 test, lost 1, added 2 (each once per checkpoint); no verdict in other: words/checkpoint_4",
     ]
-    assert "came words/checkpoint_3 test_checkpoint_1.py::test_1: not there -> skipped" in shown(
+    assert "added words/checkpoint_3 test_checkpoint_1.py::test_1: not there -> skipped" in shown(
         base, other, every=True
     )
 
@@ -150,10 +150,10 @@ def test_a_narrow_table_keeps_names_and_lost_tests(tmp_path):
     folders = [tmp_path / f"a-rather-long-name-of-{name}" for name in ("base", "other")]
     for folder, marks in zip(folders, ("++", "+-s"), strict=True):
         write_run(folder, {"words": [marks]})
-    wide, narrow, none = (shown(*folders, terminal=True, width=width) for width in (77, 76, 71))
-    assert wide[1].split() == ["checkpoint", "…r-long-name-of-base", "…-long-name-of-other", "lost", "gained", "came"]
+    wide, narrow, none = (shown(*folders, terminal=True, width=width) for width in (78, 77, 71))
+    assert wide[1].split() == ["checkpoint", "…r-long-name-of-base", "…-long-name-of-other", "lost", "gained", "added"]
     assert narrow[1].split() == wide[1].split()[:-1]
-    assert none[1] == "checkpoint words/checkpoint_1: PASSED -> NOT PASSED, lost 1, came 1"
+    assert none[1] == "checkpoint words/checkpoint_1: PASSED -> NOT PASSED, lost 1, added 1"
 
 
 def test_the_largest_difference_comes_first_and_what_was_lost_before_what_was_gained(tmp_path):

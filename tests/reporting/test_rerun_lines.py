@@ -85,8 +85,8 @@ def test_causes_come_before_changes(said):
         versions=[ValueChange("python", "1", "2")],
         verdicts=[ValueChange("all-cases", "passed", "not passed")],
         statuses=[StatusChange("changed", "passed", "failed")],
-        added=[StatusChange("came", None, "failed")],
-        removed=[StatusChange("went", "passed", None)],
+        added=[StatusChange("new", None, "failed")],
+        removed=[StatusChange("gone", "passed", None)],
         messages=[StatusChange("other", "failed", "failed", message_changed=True)],
     )
     assert said(found)[1:] == [
@@ -99,9 +99,9 @@ def test_causes_come_before_changes(said):
         "tests whose status changed:",
         "  changed: passed before, failed now",
         "tests that are new:",
-        "  came: not there before, failed now",
+        "  new: not there before, failed now",
         "tests that are gone:",
-        "  went: passed before, not there now",
+        "  gone: passed before, not there now",
         "tests with another message:",
         "  other: failed as before, with another message",
         "times, before and now:",

@@ -26,7 +26,7 @@ EXIT_HELP = (
     "Exit status: 0 the same statuses and verdicts, 1 something differs, 2 wrong use or configuration, "
     "3 infrastructure failure, 130 interrupted."
 )
-JSON_KEYS = {"added": "came", "removed": "went", "message_changed": "message"}
+JSON_KEYS = {"message_changed": "message"}
 """Keys of the JSON output that are not the names of the fields."""
 
 

@@ -60,7 +60,7 @@ def change_of(base: Sequence[ObservedStatus], other: Sequence[ObservedStatus]) -
     Runs of the same submission with different statuses are left out; if they alone differ, it is flaky or rejudged.
     """
     if not base or not other:
-        return "came" if other else "went" if base else None
+        return "added" if other else "removed" if base else None
     contradictions = _contradictions([*base, *other])
     shares = [
         _share([observation.letter for observation in side if observation.submission not in contradictions])

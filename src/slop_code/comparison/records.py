@@ -10,7 +10,7 @@ from slop_code.evaluation.groups import GroupType  # noqa: TC001  (pydantic read
 from slop_code.evaluation.reports.raw_test import Status  # noqa: TC001
 from slop_code.evaluation.result_files.stored_record import FrozenRecord, Stored
 
-Change = Literal["lost", "gained", "flaky", "rejudged", "came", "went"]
+Change = Literal["lost", "gained", "flaky", "rejudged", "added", "removed"]
 CHANGES: tuple[Change, ...] = get_args(Change)
 """In the order in which they are shown."""
 

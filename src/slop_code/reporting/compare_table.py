@@ -39,7 +39,7 @@ SHOWN_UNKNOWN = 3
 LISTED: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
 """Changes whose tests are listed without -v; the others are only counted."""
 STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
-OPTIONAL: tuple[Change, ...] = ("went", "came", "rejudged", "flaky")
+OPTIONAL: tuple[Change, ...] = ("removed", "added", "rejudged", "flaky")
 """Columns that a narrow table drops, in this order; the last line has the counts."""
 MAX_HEAD_WIDTH = 20
 """Characters of a side's name in the head of its column; a longer name loses its start."""

@@ -6,7 +6,7 @@ slop.differing = (() => {
   const CHUNK = 60;
   const ROW_HEIGHTS = { table: 34, stacked: 136 }; // pixels, as in the style sheet
   const COLUMNS = 6;
-  const HIDDEN = ["came", "went"]; // only counted, unless the filter asks for them
+  const HIDDEN = ["added", "removed"]; // only counted, unless the filter asks for them
 
   const FILTER = ["change", "problem", "at"];
 
@@ -15,8 +15,8 @@ slop.differing = (() => {
     gained: { look: "passed", symbol: "▲", words: "gained" },
     flaky: { look: "skipped", symbol: "≈", words: "flaky" },
     rejudged: { look: "none", symbol: "◆", words: "rejudged" },
-    came: { look: "absent", symbol: "+", words: "came" },
-    went: { look: "absent", symbol: "−", words: "went" },
+    added: { look: "absent", symbol: "+", words: "added" },
+    removed: { look: "absent", symbol: "−", words: "removed" },
   };
 
   /** Meaning of a change between these two sides. */
@@ -26,8 +26,8 @@ slop.differing = (() => {
       gained: several ? `passes more often in ${other} than in ${base}` : `passes in ${other}, not in ${base}`,
       flaky: "same submission and same judge, different status",
       rejudged: "same submission, different judge",
-      came: `only in ${other}`,
-      went: `only in ${base}`,
+      added: `only in ${other}`,
+      removed: `only in ${base}`,
     }[kind];
   }
 
@@ -76,7 +76,7 @@ slop.differing = (() => {
     const kinds = data.changes.map((kind, number) => [kind, `${kind} (${pair.counts[number]})`]);
     const names = (key) => new Set(pair.checkpoints.map((checkpoint) => checkpoint[key]));
     return [
-      { text: "Change", key: "change", options: [["", "all but came and went"], ...kinds] },
+      { text: "Change", key: "change", options: [["", "all but added and removed"], ...kinds] },
       { text: "Problem", key: "problem", options: [["", "all problems"], ...names("problem")] },
       { text: "At", key: "at", options: [["", "any checkpoint"], ...names("name")] },
     ];
