@@ -29,7 +29,7 @@ INI = "pytest.ini"
 PLUGIN = "slop_code_judge"
 OWN_PACKAGES = "slop_code_own_packages"
 FIXTURES = "slop_code_fixtures"
-PLUGIN_MODULES = ("handover", "usage", "folder_access", "data_folders", "process_exit")
+PLUGIN_MODULES = ("tests_folder_report", "usage", "folder_access", "data_folders", "process_exit")
 """Modules that the judge's plugin imports."""
 
 IMPORTED_TEMPLATE = "slop_code_imported_template"

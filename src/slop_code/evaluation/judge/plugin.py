@@ -369,7 +369,7 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter.root = str(config.rootpath)
     sys.addaudithook(reporter.calls.hook)
     config.pluginmanager.register(reporter, "slop_code_reporter")
-    for name in ("data_folders", "handover", "usage", "folder_access", "process_exit"):
+    for name in ("data_folders", "tests_folder_report", "usage", "folder_access", "process_exit"):
         config.pluginmanager.import_plugin(f"slop_code_{name}")
     if (omit := getattr(config.option, "json_report_omit", None)) is not None:
         config.option.json_report_omit = [*omit, "log", "streams"]

@@ -1,4 +1,4 @@
-"""pytest plugin that reports on files of the tests folder; the judge's plugin loads it as `slop_code_handover`.
+"""pytest plugin `slop_code_tests_folder_report` of the judge: it reports on files of the tests folder.
 
 It writes two kinds of lines to the stream:
 
@@ -27,13 +27,13 @@ MAX_REFUSED_SIZE = 64 * 1024
 MAX_REFUSED = 20
 
 
-class Handover:
+class TestsFolderReport:
     def __init__(self, reporter: Any, tests: str) -> None:
         self.reporter = reporter
         self.tests = os.path.realpath(tests)
-        self.position = 0
+        self.log_offset = 0
         folders = {sys.prefix, sys.base_prefix}
-        self.installed = tuple(f"{folder}/" for folder in folders if not self.tests.startswith(f"{folder}/"))
+        self.python_folders = tuple(f"{folder}/" for folder in folders if not self.tests.startswith(f"{folder}/"))
         """Folders of Python and its packages, without any file of the tests; resolving hundreds of paths takes long."""
 
     @pytest.hookimpl(trylast=True)
@@ -44,27 +44,27 @@ class Handover:
         files = [getattr(module, "__file__", None) for module in modules]
         self.reporter.write(
             "loaded",
-            files=self.relative([*files, *(str(item.path) for item in session.items)]),
-            import_roots=self.relative(sys.path),
+            files=self.paths_in_tests([*files, *(str(item.path) for item in session.items)]),
+            import_roots=self.paths_in_tests(sys.path),
         )
 
-    def relative(self, paths: Iterable[Any]) -> list[str]:
-        given = {path for path in paths if isinstance(path, str) and path and not path.startswith(self.installed)}
+    def paths_in_tests(self, paths: Iterable[Any]) -> list[str]:
+        given = {path for path in paths if isinstance(path, str) and path and not path.startswith(self.python_folders)}
         known = {os.path.realpath(path) for path in given}
         inside = [path for path in known if os.path.commonpath([path, self.tests]) == self.tests]
         return sorted(os.path.relpath(path, self.tests) for path in inside)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "teardown" and (paths := self.take()):
+        if report.when == "teardown" and (paths := self.new_refusals()):
             self.reporter.write("refused", nodeid=self.reporter.nodeid(report.nodeid), paths=paths)
 
-    def take(self) -> list[dict[str, str]]:
+    def new_refusals(self) -> list[dict[str, str]]:
         """The first refusals since the last call."""
         try:
             with open(REFUSED, "rb") as file:
-                file.seek(self.position)
+                file.seek(self.log_offset)
                 text = file.read(MAX_REFUSED_SIZE).decode("utf-8", "replace")
-                self.position = file.seek(0, os.SEEK_END)
+                self.log_offset = file.seek(0, os.SEEK_END)
         except OSError:
             return []
         words = text.split("\0")[:-1]
@@ -78,4 +78,5 @@ def pytest_configure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.getplugin("slop_code_reporter")
     if judge is None or reporter is None:
         raise pytest.UsageError("there is no judge to report to")
-    config.pluginmanager.register(Handover(reporter, judge._settings["tests"]), "slop_code_handover_report")
+    report = TestsFolderReport(reporter, judge._settings["tests"])
+    config.pluginmanager.register(report, "slop_code_tests_folder_reporter")
