@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 NAME_LIMIT = 300
@@ -22,6 +23,11 @@ def escape_control(text: str, limit: int) -> str:
     note = f"\n[... {len(raw) - limit} bytes left out ...]\n"
     keep = (limit - len(note)) // 2
     return raw[:keep].decode("utf-8", "ignore") + note + raw[-keep:].decode("utf-8", "ignore")
+
+
+def decoded_name(name: str) -> str:
+    """The name or path of a file as text that JSON can hold: bytes that are not UTF-8 are escaped."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def shortened(text: str, limit: int) -> str:

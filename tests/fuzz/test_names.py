@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from hypothesis import strategies as st
 
+from slop_code._safe_text import decoded_name
 from slop_code.errors import InfrastructureError
 from slop_code.evaluation.groups import GroupType, group_for, misspelt_markers
 from slop_code.evaluation.report import CorrectnessResults
@@ -23,7 +24,7 @@ from slop_code.execution.assets import asset_environment, copy_assets
 from slop_code.execution.submission import RESERVED, read_tree, summarize, tree_digest
 from slop_code.execution.trees import archive
 from slop_code.reporting.text import file_safe, one_line, printable, shell_word
-from slop_code.runs.run_layout import natural_order, text_of
+from slop_code.runs.run_layout import natural_order
 from tests.fuzz.odd_input import PIECES, TERMINAL, answered, damaged, fuzzed, odd_text
 
 DATA = Path(__file__).parents[1] / "data" / "results"
@@ -206,7 +207,7 @@ def test_printed_texts_have_no_control_characters(text: str) -> None:
 
 @fuzzed(name=file_names, others=st.lists(file_names, max_size=4))
 def test_names_of_runs_have_one_natural_order(name: bytes, others: list[bytes]) -> None:
-    text = text_of(os.fsdecode(name))
+    text = decoded_name(os.fsdecode(name))
     text.encode()
     ordered = sorted((os.fsdecode(one) for one in others), key=natural_order)
     ordered.reverse()

@@ -6,7 +6,7 @@ import pytest
 
 from slop_code.errors import UsageError
 from slop_code.quality.measure_runs import find_snapshots
-from slop_code.runs.discover import nothing_in
+from slop_code.runs.discover import empty_run_reason
 from slop_code.runs.folders.folder_kind import SHOWN_RUNS, FolderKind, check_problem_of_run, folder_advice, kind_of
 from slop_code.runs.folders.result_folders import result_at, runs_below
 from slop_code.runs.run_layout import LAYOUT
@@ -112,8 +112,9 @@ def test_hostile_names_stay_on_one_line(folder, world):
 def test_nothing_to_evaluate_names_the_command(world, folder, path, words):
     [run] = world.discover(path)
     assert (run.submissions, run.issues) == ((), ())
-    assert nothing_in(run).startswith(f"{folder / path}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot")
-    assert words in nothing_in(run)
+    reason = empty_run_reason(run)
+    assert reason.startswith(f"{folder / path}: nothing to evaluate; expected <problem>/<checkpoint>/snapshot")
+    assert words in reason
 
 
 @pytest.mark.parametrize("path", ["plain", "results", "results/words"])
@@ -121,7 +122,7 @@ def test_a_folder_without_snapshots_is_not_sent_back_to_the_same_command(world, 
     [run] = world.discover(path)
     layout, one = "<problem>/<checkpoint>/snapshot", "`slop-code eval-snapshot DIR -p PROBLEM -c CHECKPOINT`"
     reason = f"{folder / path}: nothing to evaluate; expected {layout}; one submission is evaluated with {one}"
-    assert nothing_in(run) == reason
+    assert empty_run_reason(run) == reason
 
 
 def test_a_kind_that_the_command_takes_has_no_advice(folder):

@@ -6,7 +6,7 @@ from slop_code.errors import UsageError
 from slop_code.evaluation.result_files.origin import Origin
 from slop_code.execution.cache import Cache
 from slop_code.quality.measure_runs import find_snapshots
-from slop_code.runs.discover import nothing_in
+from slop_code.runs.discover import empty_run_reason
 from slop_code.runs.folders.foreign_guard import has_only_results
 from slop_code.runs.folders.result_folders import checkpoint_folders
 from slop_code.runs.read_results import read_runs
@@ -84,10 +84,10 @@ def test_a_run_has_only_results_where_no_snapshot_has_the_given_name(world, name
 
 def test_the_folder_of_a_problem_is_recognised_by_its_snapshots(world, named):
     [run] = world.discover("monday/words", snapshot_dir="final")
-    assert nothing_in(run).endswith(f"or give the run {named}")
-    assert "expected <problem>/<checkpoint>/final; this is a problem of a run" in nothing_in(run)
+    assert empty_run_reason(run).endswith(f"or give the run {named}")
+    assert "expected <problem>/<checkpoint>/final; this is a problem of a run" in empty_run_reason(run)
     [run] = world.discover("monday/words")
-    assert "eval-problem" not in nothing_in(run)
+    assert "eval-problem" not in empty_run_reason(run)
 
 
 def test_an_origin_of_another_kind_is_no_snapshot(tmp_path):

@@ -27,6 +27,7 @@ from slop_code._yaml import (
 from slop_code.errors import ConfigError as ConfigError
 from slop_code.errors import UsageError
 from slop_code.evaluation.groups import QUARANTINED, GroupType
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.execution.assets import asset_variable
 from slop_code.execution.environment import Seconds  # noqa: TC001  (pydantic needs it)
 from slop_code.execution.python_version import PythonRequest  # noqa: TC001  (pydantic needs it)
@@ -146,7 +147,7 @@ class ProblemConfig(FileModel):
         folder = check_path("problem_dir", problem_dir, "the path of a problem's folder")
         if folder.is_file():
             raise ConfigError(f"{folder}: a file; give the folder of the problem")
-        problem = load_yaml_model(folder / "config.yaml", cls)
+        problem = load_yaml_model(folder / CONFIG, cls)
         problem._path = folder.absolute()
         return problem
 

@@ -8,12 +8,13 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import decoded_name
 from slop_code.errors import SlopCodeError, UsageError
 from slop_code.execution.cancellation import EvaluationCancelledError
 from slop_code.quality.quality_record import QualityRecord, replaceable_record
 from slop_code.runs.folders.folder_kind import FolderKind, kind_of
 from slop_code.runs.folders.result_folders import checkpoint_folders
-from slop_code.runs.run_layout import LAYOUT, named_runs, stored_snapshot, text_of
+from slop_code.runs.run_layout import LAYOUT, named_runs, stored_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -73,7 +74,7 @@ def _snapshots_in(run: str, folder: Path) -> Iterator[SnapshotToMeasure]:
         if snapshot.parent.resolve() != paths[0]:  # that of a mirrored tree
             paths.pop()
         if all(path.is_relative_to(root) for path in paths):
-            *group, checkpoint = map(text_of, (run, *output.relative_to(folder).parts))
+            *group, checkpoint = map(decoded_name, (run, *output.relative_to(folder).parts))
             yield SnapshotToMeasure("/".join(group), checkpoint, snapshot, output)
 
 

@@ -7,6 +7,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from slop_code._safe_text import decoded_name
 from slop_code.errors import SlopCodeError
 from slop_code.execution.submission import RESERVED, walk_tree
 from slop_code.quality.line_diff import (
@@ -18,7 +19,6 @@ from slop_code.quality.line_diff import (
     unified_lines,
 )
 from slop_code.quality.sources import NOT_WRITTEN_BY_AGENTS
-from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -214,7 +214,7 @@ def compare_files(
     """Files that are not read count as changed where their sizes differ."""
     paths = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     return SnapshotChanges(
-        tuple(_change(text_of(os.fsdecode(path)), before.get(path), after.get(path), budget) for path in paths),
+        tuple(_change(decoded_name(os.fsdecode(path)), before.get(path), after.get(path), budget) for path in paths),
         lines_before=sum(file.lines for file in before.values()),
         unread=len(unread_paths(before) | unread_paths(after)),
     )

@@ -11,13 +11,13 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import decoded_name
 from slop_code._suggestions import first_names
 from slop_code.authoring.check.check_problem import CheckListener
 from slop_code.authoring.check.findings import Severity, count_by_severity
 from slop_code.authoring.check.steps import STEPS
 from slop_code.reporting.terminal import ResultConsole, print_lines
 from slop_code.reporting.text import format_duration, one_line, plural, printable, shell_word, truncate
-from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -172,7 +172,7 @@ def _fix_errors(report: CheckReport, again: str) -> str:
     ]
     name, first = errors[0]
     if name == "reference" and first.checkpoint is not None:
-        checkpoint = shell_word(text_of(first.checkpoint))
+        checkpoint = shell_word(decoded_name(first.checkpoint))
         return f"slop-code problems run {_shell_path(report)} -c {checkpoint}, which shows how the reference fails"
     return f"fix {_the(len(errors), 'error')} of {one_line(report.problem)} first; then {again}"
 
@@ -182,7 +182,7 @@ def _the(count: int, word: str) -> str:
 
 
 def _shell_path(report: CheckReport) -> str:
-    return shell_word(text_of(shown_path(report.path)))
+    return shell_word(decoded_name(shown_path(report.path)))
 
 
 def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from slop_code._safe_text import decoded_name
 from slop_code.authoring.problem_overview import MAX_SLOWEST, UnloadableProblem
 from slop_code.reporting.check_lines import shown_path
 from slop_code.reporting.text import first_line, one_line, plural, shell_word
-from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def next_commands(folder: Path, named: bool) -> dict[str, str]:
     """Commands for a new problem by their purpose. With `named`, its name alone is enough to find it."""
-    word = shell_word(text_of(folder.name if named else str(folder)))
+    word = shell_word(decoded_name(folder.name if named else str(folder)))
     return {
         "try": f"slop-code problems run {word} -c 1",
         "check": f"slop-code problems check {word}",
@@ -40,14 +40,14 @@ def listed_line(problem: ProblemOverview | UnloadableProblem) -> str:
         facts.append(f"tests not listed: {first_line(last.error)}")
     elif last.tests is not None:
         facts.append(f"{plural(sum(last.tests.values()), 'test')} ({_groups(last.tests)})")
-    folder = "" if config.path.name == problem.name else f" in {text_of(shown_path(config.path))}"
+    folder = "" if config.path.name == problem.name else f" in {decoded_name(shown_path(config.path))}"
     return one_line(f"{problem.name}{folder}: {', '.join(fact for fact in facts if fact)}")
 
 
 def problem_lines(problem: ProblemOverview) -> Iterator[StyledLine]:
     config = problem.config
     yield one_line(f"{config.name}, version {config.version}: {config.description}"), "bold"
-    yield f"folder: {one_line(text_of(str(config.path)))}", "dim"
+    yield f"folder: {one_line(decoded_name(str(config.path)))}", "dim"
     facts = [config.difficulty, config.author and f"by {config.author}"]
     facts.append(f"{problem.entry_file} in the environment {problem.environment.name}")
     yield one_line(", ".join(fact for fact in facts if fact)), ""
@@ -64,7 +64,7 @@ def problem_lines(problem: ProblemOverview) -> Iterator[StyledLine]:
     for warning in config.warnings:
         yield f"warning: {one_line(warning)}", "yellow"
     if any(checkpoint.solution and checkpoint.measured is None for checkpoint in problem.checkpoints):
-        word = shell_word(text_of(str(config.path)))
+        word = shell_word(decoded_name(str(config.path)))
         yield f"to measure the reference: slop-code problems check {word} --step reference", "dim"
 
 

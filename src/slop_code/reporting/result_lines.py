@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from slop_code._safe_text import shortened
+from slop_code._safe_text import decoded_name, shortened
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.policy import PassPolicy, has_tests
 from slop_code.reporting.failures.failure_causes import checkpoint_cause, not_passed_tests, syntax_error
@@ -26,7 +26,6 @@ from slop_code.reporting.text import (
     shell_word,
     truncate,
 )
-from slop_code.runs.run_layout import text_of
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.scb.scb_evaluation import RUNNER
 
@@ -125,7 +124,7 @@ def result_lines(
 
 def show_hint(path: Path | None) -> str:
     """`path` is that of a result, or None for the last one."""
-    words = ["slop-code show", *([] if path is None else [shell_word(text_of(str(path)))]), "TEST"]
+    words = ["slop-code show", *([] if path is None else [shell_word(decoded_name(str(path)))]), "TEST"]
     return f"a test in full: {' '.join(words)}"
 
 
@@ -246,4 +245,4 @@ def lines_of_test(results: CorrectnessResults, test: TestResult, path: Path) -> 
             shown = printable(shortened(text, MAX_TEXT_LENGTH)).rstrip("\n")
             yield from ((f"    {line}", "") for line in shown.split("\n"))
     if not is_scb(results):
-        yield f"again: slop-code rerun {shell_word(text_of(str(path)))} {shell_word(test.nodeid)}", "dim"
+        yield f"again: slop-code rerun {shell_word(decoded_name(str(path)))} {shell_word(test.nodeid)}", "dim"

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._io import unreadable_text
+from slop_code._safe_text import decoded_name
 from slop_code._suggestions import near_or_known
 from slop_code.errors import UsageError
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_lookup import (
+    CONFIG,
     DEFAULT_ENVIRONMENT,
     ENVIRONMENT,
     find_folder,
@@ -32,7 +34,6 @@ from slop_code.runs.run_layout import (
     names_in,
     names_or_none,
     natural_order,
-    text_of,
 )
 from slop_code.runs.scb.catalog import catalog_warnings
 
@@ -120,7 +121,15 @@ def discover(
     check_snapshot_dir(snapshot_dir)
     several = len(folders) > 1
     explicit = named_problems_folder(problems_dir) is not None
-    discovery = _Discovery(problems_folders(problems_dir), explicit, environment, wanted, output, several, snapshot_dir)
+    discovery = _Discovery(
+        folders=problems_folders(problems_dir),
+        explicit=explicit,
+        environment=environment,
+        only=wanted,
+        output=output,
+        several=several,
+        snapshot_dir=snapshot_dir,
+    )
     runs = [discovery.run(name, folder) for name, folder in named]
     if output is not None:
         check_mirror(output, runs)
@@ -146,9 +155,9 @@ def discover_problem(
     check_folder(folder)
     check_snapshot_dir(snapshot_dir)
     within = folder.resolve().parent
-    run = DiscoveredRun(text_of(within.name), folder, within=within, snapshot_dir=snapshot_dir)
+    run = DiscoveredRun(decoded_name(within.name), folder, within=within, snapshot_dir=snapshot_dir)
     spec = environment or environment_in(folder, within, problem.path)
-    run = _without_duplicates(run, _checkpoints(run, folder, problem, spec, snapshot_dir), snapshot_dir)
+    run = _without_duplicates(run, _checkpoints(run, folder, problem, spec))
     if output is None:
         return run
     run = replace(mirrored(run, output / problem.path.name), within=output)
@@ -177,10 +186,10 @@ def _with_issue_if_empty(run: DiscoveredRun) -> DiscoveredRun:
     """Among several runs, an empty run must not keep the others from being evaluated."""
     if run.submissions or run.issues:
         return run
-    return replace(run, issues=(RunIssue(run.name, None, None, nothing_in(run)),))
+    return replace(run, issues=(RunIssue(run.name, None, None, empty_run_reason(run)),))
 
 
-def nothing_in(run: DiscoveredRun) -> str:
+def empty_run_reason(run: DiscoveredRun) -> str:
     folder = run.input_folder
     assert folder is not None
     layout = f"<problem>/<checkpoint>/{run.snapshot_dir}"
@@ -225,7 +234,7 @@ class _Discovery:
         missing = [problem for problem in sorted(self.only) if not items.get(problem)]
         issues = [RunIssue(name, problem, None, "no such problem in this run") for problem in missing]
         all_items = [*(item for group in items.values() for item in group), *issues]
-        run = _without_duplicates(run, all_items, self.snapshot_dir)
+        run = _without_duplicates(run, all_items)
         mirror = self.mirror_of(run)
         return mirrored(run, mirror) if mirror else run
 
@@ -239,7 +248,7 @@ class _Discovery:
         path = known or find_folder(folder.name, self.folders)
         try:
             if path is None or not os.path.isdir(path):
-                reason = missing_problem(known) if known else self.missing()
+                reason = vanished_problem_reason(known) if known else self.unknown_problem_reason()
                 issues = list(self.issues_of_checkpoints(run, folder, reason)) if os.path.isdir(folder) else []
                 yield from (replace(issue, unknown_problem=True) for issue in issues)
                 return
@@ -250,7 +259,7 @@ class _Discovery:
                 yield from issues or [RunIssue(run.name, folder.name, None, str(error))]
                 return
             spec = self.environment or environment_in(folder, within, problem.path)
-            yield from _checkpoints(run, folder, problem, spec, self.snapshot_dir)
+            yield from _checkpoints(run, folder, problem, spec)
         except OSError as error:
             yield RunIssue(run.name, folder.name, None, unreadable_text(error, folder))
 
@@ -259,9 +268,9 @@ class _Discovery:
             self.loaded[path] = ProblemConfig.from_yaml(path)
         return self.loaded[path]
 
-    def missing(self) -> str:
+    def unknown_problem_reason(self) -> str:
         for folder in self.folders:
-            if (folder / "config.yaml").is_file():
+            if (folder / CONFIG).is_file():
                 return f"{folder} is itself a problem; give the folder that holds it as --problems-dir"
         reason = f"no such problem in {', '.join(map(str, self.folders))}"
         if not any(folder.is_dir() for folder in self.folders):
@@ -278,7 +287,7 @@ class _Discovery:
             yield RunIssue(run.name, folder.name, name, reason, order, output, output / self.snapshot_dir)
 
 
-def missing_problem(known: Path) -> str:
+def vanished_problem_reason(known: Path) -> str:
     """Why the problem of the last evaluation is not there."""
     fact = f"no such problem in {known.parent}, the folder of problems of the last evaluation"
     if not known.parent.is_dir():
@@ -287,7 +296,7 @@ def missing_problem(known: Path) -> str:
 
 
 def _checkpoints(
-    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _SpecOrError, snapshot_dir: str
+    run: DiscoveredRun, folder: Path, problem: ProblemConfig, spec: _SpecOrError
 ) -> Iterator[Submission | RunIssue]:
     try:
         unknown = [name for name in names_in(folder) if name not in problem.checkpoints]
@@ -296,8 +305,8 @@ def _checkpoints(
         return
     for order, (name, checkpoint) in enumerate(problem.iterate_checkpoint_items(), start=1):
         output = folder / name
-        snapshot = output / snapshot_dir
-        reason = _unusable(snapshot) or (str(spec) if isinstance(spec, UsageError) else None)
+        snapshot = output / run.snapshot_dir
+        reason = _unusable_snapshot_reason(snapshot) or (str(spec) if isinstance(spec, UsageError) else None)
         if reason is not None or isinstance(spec, UsageError):
             yield RunIssue(run.name, problem.name, name, reason or "", order, output, snapshot)
             continue
@@ -305,12 +314,12 @@ def _checkpoints(
             problem=problem, checkpoint=checkpoint, environment=spec, path=snapshot, output=output, run=run.name
         )
     for name in unknown:
-        if os.path.lexists(folder / name / snapshot_dir):
+        if os.path.lexists(folder / name / run.snapshot_dir):
             reason = f"{folder / name}: the problem has no such checkpoint"
             yield RunIssue(run.name, problem.name, None, reason, output=folder / name)
 
 
-def _unusable(snapshot: Path) -> str | None:
+def _unusable_snapshot_reason(snapshot: Path) -> str | None:
     """Why there is no snapshot that can be read."""
     try:
         if not snapshot.is_dir():
@@ -321,12 +330,12 @@ def _unusable(snapshot: Path) -> str | None:
     return None
 
 
-def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue], snapshot_dir: str) -> DiscoveredRun:
+def _without_duplicates(run: DiscoveredRun, items: Iterable[Submission | RunIssue]) -> DiscoveredRun:
     """Duplicates become issues: two results with the same name, or in the same folder, would overwrite each other."""
     items = list(items)
     submissions = [item for item in items if isinstance(item, Submission)]
     issues = [item for item in items if isinstance(item, RunIssue)]
-    if not submissions and all(_is_of_a_problem_itself(issue, snapshot_dir) for issue in issues):
+    if not submissions and all(_is_of_a_problem_itself(issue, run.snapshot_dir) for issue in issues):
         return run
     names = Counter(_name_of(submission) for submission in submissions)
     real = {id(submission): _identity_of(submission.path.parent) for submission in submissions}
@@ -360,7 +369,7 @@ def _is_of_a_problem_itself(issue: RunIssue, snapshot_dir: str) -> bool:
     contents = (snapshot_dir, RESULT_FILE)
     if issue.output is None or any(os.path.lexists(issue.output / file) for file in contents):
         return False
-    return os.path.lexists(issue.output.parent / "config.yaml")
+    return os.path.lexists(issue.output.parent / CONFIG)
 
 
 def issue_for(submission: Submission, reason: str) -> RunIssue:

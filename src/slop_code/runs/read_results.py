@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from slop_code._arguments import check_paths
+from slop_code._safe_text import decoded_name
 from slop_code.errors import ResultError
 from slop_code.evaluation.result_files.replace_result import is_interrupted
 from slop_code.runs.checkpoint_lines import (
@@ -27,7 +28,7 @@ from slop_code.runs.folders.result_folders import (
     runs_below,
     unreadable_folders,
 )
-from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, named_runs, natural_order, stored_snapshot, text_of
+from slop_code.runs.run_layout import LINES_FILE, RESULT_FILE, named_runs, natural_order, stored_snapshot
 from slop_code.runs.scb.agent_facts import read_agent_facts
 from slop_code.runs.scb.load_result import load_result
 from slop_code.runs.scb.scb_lines import ScbLine, agent_facts_of, has_own_lines, scb_lines_of
@@ -123,8 +124,8 @@ class RunResults:
         wanted: dict[tuple[str, str], int | None] = {}
         agents: dict[tuple[str, str], AgentFacts | None] = {}
         for folder in (path for path in checkpoint_folders(self.folder) if path != self.folder):
-            problem = problems.get(folder.parent, text_of(folder.parent.resolve().name))
-            names = problem, text_of(folder.resolve().name)
+            problem = problems.get(folder.parent, decoded_name(folder.parent.resolve().name))
+            names = problem, decoded_name(folder.resolve().name)
             wanted[names], agents[names] = None, read_agent_facts(stored_snapshot(folder).parent)
         for item in located:
             if item.path != self.folder / RESULT_FILE:
@@ -230,7 +231,8 @@ def _locate(path: Path) -> _LocatedCheckpoint:
     try:
         results = load_result(path)
     except ResultError:
-        return _LocatedCheckpoint(text_of(path.parent.parent.resolve().name), text_of(path.parent.name), None, path)
+        problem = decoded_name(path.parent.parent.resolve().name)
+        return _LocatedCheckpoint(problem, decoded_name(path.parent.name), None, path)
     name, ordered = results.checkpoint_name, results.provenance.checkpoints
     order = ordered.index(name) + 1 if name in ordered else None
     return _LocatedCheckpoint(results.problem_name, name, order, path, None, ordered)

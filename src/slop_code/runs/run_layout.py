@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import decoded_name
 from slop_code.errors import UsageError
 from slop_code.evaluation.report import RESULT_FILE as RESULT_FILE
 from slop_code.evaluation.result_files.origin import stored_origin
@@ -31,12 +32,7 @@ def named_runs(folders: Sequence[Path]) -> list[tuple[str, Path]]:
     names = [str(folder) if path.name in shared else path.name for path, folder in zip(real, folders, strict=True)]
     if len(set(names)) < len(names):  # a link has the name of another run's folder
         names = [str(path) for path in real]
-    return [(text_of(name), folder) for name, folder in zip(names, folders, strict=True)]
-
-
-def text_of(name: str) -> str:
-    """A file name may hold any bytes; the name of a run in a JSON file may not."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return [(decoded_name(name), folder) for name, folder in zip(names, folders, strict=True)]
 
 
 def check_folder(folder: Path) -> None:
@@ -89,4 +85,5 @@ def natural_order(name: str) -> list[tuple[int, str]]:
 
 
 def real_path(path: Path) -> Path:
+    """Before Python 3.13, Path.resolve raises RuntimeError for a link that leads to itself."""
     return Path(os.path.realpath(path))

@@ -24,7 +24,7 @@ from slop_code.execution.cache import Cache
 from slop_code.execution.environment import load_environment
 from slop_code.execution.processors import available_cpus
 from slop_code.reporting.text import one_line
-from slop_code.runs.discover import discover, discover_problem, missing_problem, nothing_in
+from slop_code.runs.discover import discover, discover_problem, empty_run_reason, vanished_problem_reason
 from slop_code.runs.executors import is_remote
 from slop_code.runs.folders.folder_kind import check_problem_of_run
 from slop_code.runs.folders.foreign_guard import has_only_results
@@ -101,7 +101,7 @@ def _problem_of(arguments: argparse.Namespace) -> ProblemConfig:
         known = remembered_problem(folder, folder.parent, arguments.output)
         if known is not None:
             if not known.is_dir():
-                raise UsageError(f"{arguments.folder}: {missing_problem(known)} or -p")
+                raise UsageError(f"{arguments.folder}: {vanished_problem_reason(known)} or -p")
             return ProblemConfig.from_yaml(known)
     return find_problem(arguments.problem or folder.name, arguments.problems_dir)
 
@@ -252,7 +252,7 @@ def refuse_nothing_to_evaluate(runs: Sequence[DiscoveredRun]) -> None:
 def _refuse_empty_runs(runs: Sequence[DiscoveredRun]) -> None:
     for run in runs:
         if not run.submissions and not run.issues:
-            raise UsageError(nothing_in(run))
+            raise UsageError(empty_run_reason(run))
 
 
 def _refuse_unknown_problems(runs: Sequence[DiscoveredRun]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from slop_code._safe_text import decoded_name
 from slop_code.cli.eval.eval_actions import (
     conclude,
     discover_given,
@@ -34,7 +35,6 @@ from slop_code.runs.follow.stop_file import STOP_FILE, StopFile, check_stop_file
 from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.results_so_far import results_so_far, stored_results
 from slop_code.runs.run_evaluation import RunSettings, open_runs
-from slop_code.runs.run_layout import text_of
 
 if TYPE_CHECKING:
     import argparse
@@ -115,7 +115,7 @@ class _FollowedRun:
         return self.arguments.output or self.folder
 
     def _stored(self) -> list[RunResults]:
-        return stored_results([DiscoveredRun(text_of(self.folder.resolve().name), self.output)])
+        return stored_results([DiscoveredRun(decoded_name(self.folder.resolve().name), self.output)])
 
     def run(self) -> int:
         self.show(self._stored)

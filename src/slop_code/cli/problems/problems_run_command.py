@@ -117,11 +117,11 @@ def _run(problem: ProblemConfig, options: RunOptions, arguments: argparse.Namesp
 def _show(
     results: CorrectnessResults, problem: ProblemConfig, options: RunOptions, arguments: argparse.Namespace
 ) -> Exit:
+    from slop_code._safe_text import decoded_name
     from slop_code.authoring.run_loop import debugger_was_left
     from slop_code.evaluation.staging import PERMANENT_EXITS
     from slop_code.reporting.result_lines import show_after_pytest, show_result
     from slop_code.reporting.text import shell_word
-    from slop_code.runs.run_layout import text_of
 
     if _shows_pytest(arguments):
         print(flush=True)
@@ -133,7 +133,7 @@ def _show(
     else:
         show_result(results, PassPolicy.ALL_CASES, "failures in full: -v")
     if results.infrastructure_failure and not results.tests and results.pytest_exit_code in PERMANENT_EXITS:
-        folder = shell_word(text_of(os.path.relpath(problem.path)))
+        folder = shell_word(decoded_name(os.path.relpath(problem.path)))
         print(f"next: slop-code problems check {folder} --step layout", flush=True)
     return exit_for(results, PassPolicy.ALL_CASES)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from slop_code._io import TooLargeError, read_bounded
 from slop_code.errors import ConfigError, ConfigMistake
 from slop_code.evaluation.command import LOCK
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.execution.installation.tool_environment import UNIVERSAL, UnresolvablePackagesError, lock_packages
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def dependency_mistakes(problem: ProblemConfig) -> Iterator[None]:
         yield
     except UnresolvablePackagesError as error:
         key, value = "test_dependencies", ", ".join(problem.test_dependencies)
-        mistake = ConfigMistake(problem.path / "config.yaml", f"{key}: {error}", key=key, found=value)
+        mistake = ConfigMistake(problem.path / CONFIG, f"{key}: {error}", key=key, found=value)
         raise ConfigError(mistakes=[mistake]) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import write_atomic
+from slop_code._safe_text import decoded_name
 from slop_code.comparison.diff import by_named_policies
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.comparison.records import CHANGES
@@ -17,7 +18,7 @@ from slop_code.reporting.html.part_data import NO_TEXTS, smaller_versions, text_
 from slop_code.reporting.html.run_page import check_page
 from slop_code.reporting.text import shell_word
 from slop_code.reporting.word_meanings import page_meanings
-from slop_code.runs.run_layout import RESULT_FILE, text_of
+from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.runs.scb.load_result import load_result
 
 if TYPE_CHECKING:
@@ -180,4 +181,4 @@ def _folders(sheet: CheckpointRuns, runs: Sequence[int]) -> Iterator[tuple[int, 
     """Folders of the runs, quoted for a shell."""
     for run in runs:
         if (folder := sheet.by_run[run].folder) is not None:
-            yield run, shell_word(text_of(str(folder)))
+            yield run, shell_word(decoded_name(str(folder)))

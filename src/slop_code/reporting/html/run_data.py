@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from slop_code._safe_text import decoded_name
 from slop_code.comparison.load import ABSENT, LETTERS
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.result_files.stored_record import MAX_DURATION
@@ -36,7 +37,7 @@ from slop_code.reporting.html.relevant_files import relevant_first
 from slop_code.reporting.leaderboard.agent_runs import entries_of, open_agent_run
 from slop_code.reporting.text import format_percent, rates_text, shell_word
 from slop_code.runs.checkpoint_lines import regression_kind
-from slop_code.runs.run_layout import stored_snapshot, text_of
+from slop_code.runs.run_layout import stored_snapshot
 from slop_code.runs.scb.load_result import is_scb
 from slop_code.runs.summary import totals_of
 
@@ -167,7 +168,7 @@ def shell_path(entry: StoredCheckpoint) -> str | None:
     """Path of the result below the folder that was given, quoted for a shell."""
     if entry.folder is None:
         return None
-    path = text_of(str(entry.folder))
+    path = decoded_name(str(entry.folder))
     return shell_word(f"./{path}" if path.startswith("-") else path)
 
 

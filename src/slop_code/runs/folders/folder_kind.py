@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from slop_code._suggestions import first_names
 from slop_code._yaml_parser import parse_yaml, read_yaml
 from slop_code.errors import ConfigError, UsageError
+from slop_code.evaluation.problem.problem_lookup import CONFIG
 from slop_code.runs.run_layout import SNAPSHOT, names_or_none, natural_order
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _problem_kind(folder: Path, inner: Iterable[Path]) -> FolderKind | None:
 
 def _is_problem(folder: Path) -> bool:
     """A run folder may have a config.yaml, too, which names no checkpoints."""
-    path = folder / "config.yaml"
+    path = folder / CONFIG
     try:
         return isinstance(parse_yaml(read_yaml(path), path).get("checkpoints"), dict)
     except ConfigError:
