@@ -2,8 +2,8 @@ import pytest
 
 from slop_code._suggestions import first_names
 from slop_code.authoring.check.failure_text import (
-    MAX_DETAIL,
-    MAX_LINE,
+    MAX_DETAIL_BYTES,
+    MAX_LINE_BYTES,
     MAX_LINES,
     failure_reason,
     first_lines,
@@ -49,8 +49,8 @@ def test_one_line_says_why(message, line):
 
 
 def test_whatever_a_test_prints_stays_within_bounds():
-    assert len(failure_reason("E  " + "x" * 10_000)) <= MAX_LINE
-    assert len(first_lines("y" * 100_000)) <= MAX_DETAIL
+    assert len(failure_reason("E  " + "x" * 10_000)) <= MAX_LINE_BYTES
+    assert len(first_lines("y" * 100_000)) <= MAX_DETAIL_BYTES
     assert first_lines("a\n" * 100).count("\n") == MAX_LINES - 1
     assert last_lines("a\n" * 100 + "the error").splitlines()[::19] == ["[... 82 lines before]", "the error"]
     assert last_lines("a\nb") == "a\nb"

@@ -2,18 +2,18 @@ import pytest
 
 from slop_code.authoring.check.limits_step import (
     FLOORS,
+    ReferenceNeeds,
     Shortage,
-    TimeHeadroom,
     limit_summary,
     limit_text,
     long_sessions,
     reduced_limit,
     reducible_limits,
     shortage,
+    shortage_finding,
     slow_tests,
     suggested_timeout,
     summary_lines,
-    too_little,
     with_reduced_limits,
 )
 from slop_code.authoring.check.steps import check_step
@@ -110,15 +110,15 @@ def test_what_is_quarantined_tells_nothing_of_limits():
 )
 def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, location, file):
     own = bench({"environment.yaml": "type: local\nname: own\n"})
-    own.asked = asked
-    finding = too_little(own, "checkpoint_1", ["memory"], Shortage("no room"))
+    own.named_environment = asked
+    finding = shortage_finding(own, "checkpoint_1", ["memory"], Shortage("no room"))
     assert str(finding.location) == location
     assert finding.fix == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."
 
 
 def times(*tests, timeout=10.0, whole=1.0, session_timeout=None, **timeouts):
     checkpoint = CheckpointConfig(timeout=timeout, session_timeout=session_timeout)
-    return TimeHeadroom.of(checkpoint, judged(*tests, whole=whole), TimeoutsSpec(**timeouts))
+    return ReferenceNeeds.of(checkpoint, judged(*tests, whole=whole), TimeoutsSpec(**timeouts))
 
 
 @pytest.mark.parametrize(

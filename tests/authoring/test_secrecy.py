@@ -365,6 +365,6 @@ def test_where_nothing_is_hidden_nothing_is_run(bench, overlay, location):
 
 def test_an_environment_that_was_asked_for_is_not_the_problem_s_own(bench):
     own = bench({"environment.yaml": "type: local\nname: bare\nisolation: none\n"})
-    own.asked = "bare.yaml"
+    own.named_environment = "bare.yaml"
     [finding] = check_step(own, "secrecy").outcome.findings
     assert str(finding.location) == "config.yaml"

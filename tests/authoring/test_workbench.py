@@ -58,7 +58,7 @@ def test_an_error_among_results_is_raised():
 )
 def test_the_file_of_an_environment_is_the_problem_s_own_only_if_it_came_from_there(bench, files, asked, file):
     problem = bench(files).problem
-    assert Bench(problem, environment_for(problem, asked), asked=asked).environment_file == file
+    assert Bench(problem, environment_for(problem, asked), named_environment=asked).environment_file == file
 
 
 def test_a_place_follows_a_file_that_changes(authored):

@@ -97,7 +97,7 @@ def _bench(folder: Path, request: CheckRequest, progress: ProgressCallback) -> W
         problem,
         environment,
         checkpoints=[problem.checkpoint(name) for name in request.checkpoints],
-        asked=request.environment,
+        named_environment=request.environment,
         effort=request.effort,
         progress=progress,
     )

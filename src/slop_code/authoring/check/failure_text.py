@@ -10,9 +10,9 @@ from slop_code.evaluation.failures.message_reason import message_reason
 if TYPE_CHECKING:
     from slop_code.evaluation.report import TestResult
 
-MAX_LINE = 200
+MAX_LINE_BYTES = 200
 MAX_LINES = 20
-MAX_DETAIL = 4000
+MAX_DETAIL_BYTES = 4000
 VERBS = {"passed": "passes", "failed": "fails", "error": "ends in an error", "skipped": "is skipped"}
 
 
@@ -25,12 +25,12 @@ def outcome_verb(test: TestResult) -> str:
 
 
 def single_line(text: str) -> str:
-    return escape_control(" ".join(text.split()), MAX_LINE).replace("\n", " ")
+    return escape_control(" ".join(text.split()), MAX_LINE_BYTES).replace("\n", " ")
 
 
 def failure_reason(message: str | None) -> str:
-    """The line that says why, as `problems run` shows it."""
-    return single_line(message_reason(message or "", MAX_LINE)) or "it left no message"
+    """The reason, as `problems run` shows it."""
+    return single_line(message_reason(message or "", MAX_LINE_BYTES)) or "it left no message"
 
 
 def first_line(text: str) -> str:
@@ -38,7 +38,7 @@ def first_line(text: str) -> str:
 
 
 def first_lines(message: str | None) -> str:
-    return escape_control("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL)
+    return escape_control("\n".join((message or "").splitlines()[:MAX_LINES]), MAX_DETAIL_BYTES)
 
 
 def last_lines(message: str | None) -> str:
@@ -46,4 +46,4 @@ def last_lines(message: str | None) -> str:
     lines = (message or "").splitlines()
     left = len(lines) - MAX_LINES
     shown = lines if left <= 0 else [f"[... {left + 1} lines before]", *lines[left + 1 :]]
-    return escape_control("\n".join(shown), MAX_DETAIL)
+    return escape_control("\n".join(shown), MAX_DETAIL_BYTES)

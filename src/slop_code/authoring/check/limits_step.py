@@ -84,8 +84,8 @@ def test_seconds(test: TestResult) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class TimeHeadroom:
-    """Seconds that a checkpoint's reference takes, and its timeouts."""
+class ReferenceNeeds:
+    """Time and other resources that a checkpoint's reference needs, and its timeouts."""
 
     tests: tuple[TestResult, ...]
     """Passed tests under the checkpoint's timeout, without those that have a timeout marker."""
@@ -100,7 +100,7 @@ class TimeHeadroom:
     """The most that a test used, by the names of limits; what is unknown is left out."""
 
     @classmethod
-    def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults, timeouts: TimeoutsSpec) -> TimeHeadroom:
+    def of(cls, checkpoint: CheckpointConfig, results: CorrectnessResults, timeouts: TimeoutsSpec) -> ReferenceNeeds:
         timed = (test for test in results.tests if test.status == "passed" and "timeout" not in test.markers)
         return cls(
             tests=tuple(timed),
@@ -162,23 +162,27 @@ def limit_text(name: str, value: int) -> str:
 
 
 def run(bench: Workbench) -> StepOutcome:
-    plain = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in bench.checkpoints_with_reference()}
+    checkpoints = bench.checkpoints_with_reference()
+    reference_results = {checkpoint.name: bench.sound_reference(checkpoint) for checkpoint in checkpoints}
     config, timeouts = bench.problem.checkpoints, bench.environment.timeouts
-    times = {name: TimeHeadroom.of(config[name], results, timeouts) for name, results in plain.items()}
+    by_checkpoint = {
+        name: ReferenceNeeds.of(config[name], results, timeouts) for name, results in reference_results.items()
+    }
     headroom, limits = limit_headroom(bench), bench.environment.limits
+    summary = [line for name, needs in by_checkpoint.items() for line in summary_lines(name, needs, limits)]
     return StepOutcome(
-        (*slow_tests(bench.problem.path, times), *long_sessions(times), *headroom.findings),
-        (*[line for name, own in times.items() for line in summary_lines(name, own, limits)], *headroom.summary),
-        {"checkpoints": {name: facts(own) for name, own in times.items()}, "limits": headroom.facts},
+        (*slow_tests(bench.problem.path, by_checkpoint), *long_sessions(by_checkpoint), *headroom.findings),
+        (*summary, *headroom.summary),
+        {"checkpoints": {name: facts(needs) for name, needs in by_checkpoint.items()}, "limits": headroom.facts},
     )
 
 
-def slow_tests(folder: Path, times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
+def slow_tests(folder: Path, by_checkpoint: Mapping[str, ReferenceNeeds]) -> Iterator[Finding]:
     """One finding for each test, at the checkpoint with the least headroom."""
     worst: dict[str, tuple[float, str, TestResult]] = {}
-    for name, own in times.items():
-        for test in own.tests:
-            ratio = own.timeout / max(test_seconds(test), 0.001)
+    for name, needs in by_checkpoint.items():
+        for test in needs.tests:
+            ratio = needs.timeout / max(test_seconds(test), 0.001)
             if ratio < worst.get(test.nodeid, (MIN_HEADROOM,))[0]:
                 worst[test.nodeid] = (ratio, name, test)
     for nodeid, (ratio, name, test) in worst.items():
@@ -186,27 +190,29 @@ def slow_tests(folder: Path, times: Mapping[str, TimeHeadroom]) -> Iterator[Find
             TIMEOUT,
             location_of_test(folder, nodeid),
             f"{shown_test(test)} takes {test_seconds(test):.1f} s with the reference of {name}; "
-            f"the timeout of {times[name].timeout:g} s is {ratio:.1f} times that",
-            f"Set {_timeout_setting(times[name], test)}, or make the test quicker.",
+            f"the timeout of {by_checkpoint[name].timeout:g} s is {ratio:.1f} times that",
+            f"Set {_timeout_setting(by_checkpoint[name], test)}, or make the test quicker.",
             checkpoint=name,
             test=nodeid,
         )
 
 
-def _timeout_setting(own: TimeHeadroom, test: TestResult) -> str:
+def _timeout_setting(needs: ReferenceNeeds, test: TestResult) -> str:
     seconds = suggested_timeout(test_seconds(test))
-    return f"timeouts.test: {seconds} in the environment" if own.timeouts.test else f"timeout: {seconds} in config.yaml"
+    return (
+        f"timeouts.test: {seconds} in the environment" if needs.timeouts.test else f"timeout: {seconds} in config.yaml"
+    )
 
 
-def long_sessions(times: Mapping[str, TimeHeadroom]) -> Iterator[Finding]:
-    for name, own in times.items():
-        if own.tests_seconds * MIN_HEADROOM > own.session_timeout:
+def long_sessions(by_checkpoint: Mapping[str, ReferenceNeeds]) -> Iterator[Finding]:
+    for name, needs in by_checkpoint.items():
+        if needs.tests_seconds * MIN_HEADROOM > needs.session_timeout:
             yield Finding(
                 SESSION,
                 Location(CONFIG),
-                f"the tests of {name} take {own.tests_seconds:.1f} s with the reference; "
-                f"the session timeout is {own.session_timeout:g} s",
-                "Raise timeouts.session in the environment." if own.timeouts.session else "",
+                f"the tests of {name} take {needs.tests_seconds:.1f} s with the reference; "
+                f"the session timeout is {needs.session_timeout:g} s",
+                "Raise timeouts.session in the environment." if needs.timeouts.session else "",
                 checkpoint=name,
             )
 
@@ -217,7 +223,7 @@ def limit_headroom(bench: Workbench) -> StepOutcome:
         return StepOutcome(summary=("with isolation: none there are no limits on memory, processes, disk and output",))
     limits = bench.environment.limits
     names = reducible_limits(limits)
-    findings = tuple(shortages(bench, names)) if names else ()
+    findings = tuple(findings_of_limits(bench, names)) if names else ()
     text = ", ".join(limit_summary(limits, name) for name in FLOORS)
     verdict = f"with the reduced limits {'not ' if findings else ''}every reference passes"
     end = verdict if names else "nothing was tried"
@@ -228,7 +234,7 @@ def limit_headroom(bench: Workbench) -> StepOutcome:
     return StepOutcome(findings, (f"limits: {text}; {end}",), tried)
 
 
-def shortages(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
+def findings_of_limits(bench: Workbench, names: tuple[str, ...]) -> list[Finding]:
     """First all limits are reduced together; where that is too little, each limit alone."""
     checkpoints = bench.checkpoints_with_reference()
     together = list(reduced_limit_findings(bench, [(checkpoint, names) for checkpoint in checkpoints]))
@@ -256,7 +262,7 @@ def reduced_limit_findings(
             # Raises where the machine is the cause.
             bench.evaluate(EvaluationRequest(checkpoint, bench.solution(checkpoint)))
         if short := shortage(outcome):
-            yield too_little(bench, checkpoint.name, names, short)
+            yield shortage_finding(bench, checkpoint.name, names, short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +284,7 @@ def shortage(outcome: ResultsOrError) -> Shortage | None:
     return Shortage(first.failure_message or "it left no message", first) if first else None
 
 
-def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: Shortage) -> Finding:
+def shortage_finding(bench: Workbench, checkpoint: str, names: Sequence[str], short: Shortage) -> Finding:
     test, limits = short.test, bench.environment.limits
     parts = [
         f"{name} {limit_text(name, reduced_limit(limits, name))} instead of {limit_text(name, getattr(limits, name))}"
@@ -287,7 +293,7 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
     failed = f"{shown_test(test)} does not pass: {failure_reason(short.reason)}" if test else None
     what = failed or f"no verdict: {first_line(short.reason)}"
     more = [f"{name}: {limit_text(name, 2 * getattr(limits, name))}" for name in names]
-    file = bench.environment_file or single_line(bench.asked or ENVIRONMENT)
+    file = bench.environment_file or single_line(bench.named_environment or ENVIRONMENT)
     return Finding(
         LIMIT,
         location_of_test(bench.problem.path, test.nodeid) if test else Location(bench.environment_file or CONFIG),
@@ -299,16 +305,16 @@ def too_little(bench: Workbench, checkpoint: str, names: Sequence[str], short: S
     )
 
 
-def summary_lines(name: str, own: TimeHeadroom, limits: Limits) -> Iterator[str]:
-    if own.slowest:
-        seconds = test_seconds(own.slowest)
+def summary_lines(name: str, needs: ReferenceNeeds, limits: Limits) -> Iterator[str]:
+    if needs.slowest:
+        seconds = test_seconds(needs.slowest)
         yield (
-            f"{name}: the slowest test takes {seconds:.2f} s ({shown_test(own.slowest)}), "
-            f"the timeout is {own.timeout:g} s ({100 * seconds / own.timeout:.0f}%); suggested: {own.suggested} s"
+            f"{name}: the slowest test takes {seconds:.2f} s ({shown_test(needs.slowest)}), "
+            f"the timeout is {needs.timeout:g} s ({100 * seconds / needs.timeout:.0f}%); suggested: {needs.suggested} s"
         )
-    yield f"{name}: all tests take {own.tests_seconds:.1f} s, the session timeout is {own.session_timeout:g} s"
-    if own.used:
-        yield f"{name}: the reference used at most {', '.join(use_texts(own.used, limits))}"
+    yield f"{name}: all tests take {needs.tests_seconds:.1f} s, the session timeout is {needs.session_timeout:g} s"
+    if needs.used:
+        yield f"{name}: the reference used at most {', '.join(use_texts(needs.used, limits))}"
 
 
 def use_texts(used: Mapping[str, int], limits: Limits) -> Iterator[str]:
@@ -317,15 +323,15 @@ def use_texts(used: Mapping[str, int], limits: Limits) -> Iterator[str]:
         yield f"{limit_text(name, value)} of {limit_text(name, limit)} {name} ({100 * value / limit:.0f}%)"
 
 
-def facts(own: TimeHeadroom) -> dict[str, object]:
+def facts(needs: ReferenceNeeds) -> dict[str, object]:
     return {
-        "slowest_test": own.slowest.nodeid if own.slowest else None,
-        "slowest_seconds": round(test_seconds(own.slowest), 3) if own.slowest else None,
-        "timeout": own.timeout,
-        "suggested_timeout": own.suggested,
-        "tests_seconds": round(own.tests_seconds, 3),
-        "session_timeout": own.session_timeout,
-        "used": dict(own.used),
+        "slowest_test": needs.slowest.nodeid if needs.slowest else None,
+        "slowest_seconds": round(test_seconds(needs.slowest), 3) if needs.slowest else None,
+        "timeout": needs.timeout,
+        "suggested_timeout": needs.suggested,
+        "tests_seconds": round(needs.tests_seconds, 3),
+        "session_timeout": needs.session_timeout,
+        "used": dict(needs.used),
     }
 
 

@@ -80,15 +80,15 @@ class Workbench:
         environment: EnvironmentSpec,
         *,
         checkpoints: Sequence[CheckpointConfig] = (),
-        asked: str | None = None,
+        named_environment: str | None = None,
         effort: Effort | None = None,
         progress: ProgressCallback = lambda _: None,
     ) -> None:
-        """No `checkpoints` stands for all. `asked` is the environment that the user named, if any."""
+        """No `checkpoints` stands for all. `named_environment` is that of the user, if any was named."""
         self.problem = problem
         self.environment = environment
         self.checkpoints = tuple(checkpoints) or tuple(problem.checkpoints.values())
-        self.asked = asked
+        self.named_environment = named_environment
         self.effort = effort or Effort()
         self.cache = Cache.default()
         self.progress = progress
@@ -97,7 +97,7 @@ class Workbench:
     @property
     def environment_file(self) -> str | None:
         """The problem's own environment file; None where the environment comes from elsewhere."""
-        own = self.asked is None and os.path.lexists(self.problem.path / ENVIRONMENT)
+        own = self.named_environment is None and os.path.lexists(self.problem.path / ENVIRONMENT)
         return ENVIRONMENT if own else None
 
     def solution(self, checkpoint: CheckpointConfig) -> Path:
@@ -149,10 +149,12 @@ class Workbench:
 
         `event` is sent now, and with the next count after each of them.
         """
+        if not requests:
+            return []
         free, lock = threading.BoundedSemaphore(self.effort.jobs), threading.Lock()
         counts = itertools.count(event.count)
 
-        def done() -> None:
+        def send_count() -> None:
             with lock:  # in the order of the counts
                 self.progress(replace(event, count=next(counts)))
 
@@ -164,14 +166,12 @@ class Workbench:
                     except InfrastructureError as error:
                         return error
                     finally:
-                        done()
+                        send_count()
 
             return work
 
-        if requests:
-            done()
-
-        return run_cancellable([action(request) for request in requests]) if requests else []
+        send_count()
+        return run_cancellable([action(request) for request in requests])
 
     def _runner(self, request: EvaluationRequest) -> PytestRunner:
         return PytestRunner(

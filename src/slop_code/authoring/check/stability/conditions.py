@@ -174,6 +174,6 @@ def reproduce_command(
     chosen = ["-k", name] if name.isidentifier() and condition.pairs == 1 else []
     path, here = bench.problem.path, Path.cwd()
     folder = path.relative_to(here) if path.is_relative_to(here) else path
-    where = ["-e", bench.asked] if bench.asked else []
+    where = ["-e", bench.named_environment] if bench.named_environment else []
     argv = ["slop-code", "problems", "run", str(folder), "-c", checkpoint.name, *where, *condition.options, *chosen]
     return escape_control(shlex.join(argv), MAX_COMMAND)
