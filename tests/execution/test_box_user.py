@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from slop_code.execution.bubblewrap.box_arguments import HOME, mount_error
-from slop_code.execution.bubblewrap.box_user import FIRST_USER, box_user, ids_in_force
+from slop_code.execution.bubblewrap.box_user import FIRST_UID, box_user, ids_in_force
 from slop_code.execution.bubblewrap.bwrap_binary import bwrap
 from slop_code.execution.bubblewrap.closed_folders import can_map, open_paths
 from slop_code.execution.bubblewrap.delegation import LEAF
@@ -55,7 +55,7 @@ def user(empty_cache):
 @ROOT
 @pytest.mark.e2e
 def test_the_user_is_no_other_evaluators(user):
-    assert user == FIRST_USER + os.getpid()
+    assert user == FIRST_UID + os.getpid()
     assert ids_in_force(user) == "unprivileged"
 
 
@@ -108,7 +108,7 @@ def unified():
 @pytest.mark.e2e
 @pytest.mark.usefixtures("unified")
 def test_a_group_that_could_not_be_made_is_tried_again():
-    user = FIRST_USER + os.getpid() + 1
+    user = FIRST_UID + os.getpid() + 1
     assert group_of_boxes(UNIFIED, user, controllers=("+nothing",)) is None
     assert not list(UNIFIED.glob(f"slop-code.user-{user}-*"))
     assert group_of_boxes(UNIFIED, user, controllers=()).is_dir()
@@ -123,7 +123,7 @@ import sys
 from pathlib import Path
 from slop_code.__main__ import main
 from slop_code.execution.bubblewrap.root_groups import group_of_boxes
-group = group_of_boxes(Path({str(UNIFIED)!r}), {FIRST_USER}, controllers=())
+group = group_of_boxes(Path({str(UNIFIED)!r}), {FIRST_UID}, controllers=())
 print(group, group.is_dir(), flush=True)
 sys.argv = ["slop-code", "--version"]
 main()
@@ -154,7 +154,7 @@ def test_an_interpreter_is_refused_in_folders_that_boxes_cover(prefix, message):
 @pytest.mark.e2e
 @pytest.mark.usefixtures("unified")
 def test_boxes_enter_groups_of_version_2_from_the_group_in_which_they_begin(helper, tmp_path):
-    user = FIRST_USER + os.getpid()
+    user = FIRST_UID + os.getpid()
     group = group_of_boxes(UNIFIED, user, controllers=())
     assert group == group_of_boxes(UNIFIED, user)
     (group / "slop-code-1").mkdir()

@@ -8,14 +8,14 @@ from slop_code.execution.dependencies import file_parsers
 from slop_code.execution.dependencies.file_parsers import (
     MAX_DEPTH,
     MAX_INI_LENGTH,
-    MAX_STEPS,
+    MAX_TOML_STEPS,
     install_requires,
     parse_toml,
 )
 from tests.marks import in_long
 
 pytestmark = pytest.mark.e2e
-VERSIONS = [f"six=={number}.0" for number in range(1 + int(MAX_STEPS**0.5))]
+VERSIONS = [f"six=={number}.0" for number in range(1 + int(MAX_TOML_STEPS**0.5))]
 LISTED = f"x = {VERSIONS}\nday = 2024-01-01\n"
 PATH = ".".join("a" * 20)
 SLOW_TOML = {

@@ -20,7 +20,7 @@ from slop_code.evaluation.judge.usage import timeout_of
 from slop_code.pytest_plugin import failure_messages, fixtures
 from slop_code.pytest_plugin.http_client import MAX_JSON_BYTES, Response, json_equal, send_request
 from slop_code.pytest_plugin.servers import Server, free_port, servers
-from slop_code.pytest_plugin.submission_calls import MAX_BYTES, CompletedCall, run_command
+from slop_code.pytest_plugin.submission_calls import MAX_OUTPUT_BYTES, CompletedCall, run_command
 from tests.conftest import write_files
 from tests.docs.pages import section, table_rows
 
@@ -360,12 +360,12 @@ class TestRun:
         "code",
         [
             "while True: os.write(1, block)",
-            f"for _ in range({MAX_BYTES // 100_000}): os.write(1, block); os.write(2, block)",
+            f"for _ in range({MAX_OUTPUT_BYTES // 100_000}): os.write(1, block); os.write(2, block)",
         ],
         ids=["endless", "both"],
     )
     def test_too_much_output_fails_the_test(self, code):
-        with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MAX_BYTES} bytes") as failed:
+        with pytest.raises(pytest.fail.Exception, match=f"it printed more than {MAX_OUTPUT_BYTES} bytes") as failed:
             call(f"import os, signal\nsignal.alarm(60)\nblock = b'x' * 65536\n{code}", timeout=60)
         assert len(str(failed.value)) < 20_000
         assert timeout_of(failed.value, 60) is None
@@ -720,7 +720,7 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 MUCH = b"x" * 1_000_000
 LINE = b"a: " + b"b" * 60_000 + b"\r\n"
-TOO_MUCH = f"OSError: an answer of more than {MAX_BYTES} bytes"
+TOO_MUCH = f"OSError: an answer of more than {MAX_OUTPUT_BYTES} bytes"
 
 
 @pytest.mark.e2e

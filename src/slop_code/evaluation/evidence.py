@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REPORT_LIMIT = 64 * 1024 * 1024
+USAGE_ERROR = 4
+"""The exit code of a pytest that refused its arguments or a conftest.py."""
+
 NO_TESTS = 5
 """The exit code of a pytest that had no test to run."""
 

@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from slop_code._safe_text import escape_control
-from slop_code.evaluation.evidence import NO_TESTS
+from slop_code.evaluation.evidence import NO_TESTS, USAGE_ERROR
 from slop_code.evaluation.result_files.evidence_files import EXIT
 from slop_code.execution.sandbox import SUBJECT_BOX_ENDED, TESTS_DIR
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _EXIT_CODES = {
     2: "pytest was interrupted (exit code 2)",
     3: "pytest had an internal error (exit code 3)",
-    4: "pytest refused its arguments or the tests' conftest.py (exit code 4)",
+    USAGE_ERROR: "pytest refused its arguments or the tests' conftest.py (exit code 4)",
     NO_TESTS: "pytest collected no tests (exit code 5)",
     SUBJECT_BOX_ENDED: "the subject's box ended before the tests did",
     125: "the boxes could not be opened",

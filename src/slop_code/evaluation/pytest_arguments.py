@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from slop_code._safe_text import NAME_LIMIT, escape_control
 from slop_code._suggestions import did_you_mean, near_or_known
 from slop_code.errors import UsageError
+from slop_code.evaluation.evidence import USAGE_ERROR
 from slop_code.evaluation.groups import GroupType
 from slop_code.evaluation.roster import normal_nodeid
 
@@ -39,9 +40,6 @@ ALLOWED = WITH_VALUE | frozenset({
 })  # fmt: skip
 """All options that are passed on: they select tests openly, change what pytest prints, or end it early, which is never
 a verdict. Any other option may change what a test says, such as `--entrypoint` and `--runxfail`."""
-
-USAGE_ERROR = 4
-"""Exit code of pytest."""
 
 MAX_OPERATORS = 250
 """In an expression: pytest parses it with a recursion for each of them."""

@@ -18,7 +18,7 @@ from slop_code.evaluation.command import (
     INI,
     judge_sources,
 )
-from slop_code.evaluation.evidence import NO_TESTS, PytestExit
+from slop_code.evaluation.evidence import NO_TESTS, USAGE_ERROR, PytestExit
 from slop_code.evaluation.groups import QUARANTINED
 from slop_code.evaluation.infrastructure import collection_details, collection_failure
 from slop_code.evaluation.problem.problem_contents import Contents, file_digests, selected_inputs
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 ASSETS = "assets"
 LOG_LIMIT = 16 << 20
-USAGE_ERROR = 4
 PERMANENT_EXITS = (0, 1, 2, NO_TESTS)
 """Exit codes with which pytest says what is wrong with the tests. uvx ends with 1 or 2 for errors of its own."""
 

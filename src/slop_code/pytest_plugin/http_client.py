@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from .failure_messages import cut, escape_unprintable
-from .submission_calls import BLOCK, MAX_BYTES
+from .submission_calls import BLOCK, MAX_OUTPUT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,8 +122,8 @@ class _BoundedSocket(socket.socket):
         self.settimeout(self.left())
         count = super().recv_into(*args)
         self.received += count
-        if self.received > MAX_BYTES:
-            raise OSError(f"an answer of more than {MAX_BYTES} bytes")
+        if self.received > MAX_OUTPUT_BYTES:
+            raise OSError(f"an answer of more than {MAX_OUTPUT_BYTES} bytes")
         return count
 
 

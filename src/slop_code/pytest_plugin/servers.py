@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .failure_messages import MAX_TEXT, command_line, escape_unprintable
 from .http_client import HOST, NOT_GIVEN, Response, request_line, send_request
-from .submission_calls import SECONDS, fail_call, has_ended, kill_group, start_logged
+from .submission_calls import DEFAULT_TIMEOUT_S, fail_call, has_ended, kill_group, start_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ def servers(argv: Sequence[str]) -> Iterator[Callable[..., Server]]:
             *args: object,
             port: int | None = None,
             ready: str | None = None,
-            timeout: float = SECONDS,
+            timeout: float = DEFAULT_TIMEOUT_S,
             cwd: str | os.PathLike[str] | None = None,
             env: Mapping[str, object] | None = None,
         ) -> Server:
@@ -157,7 +157,7 @@ class Server:
         json: Any = NOT_GIVEN,
         data: bytes | str | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: float = SECONDS,
+        timeout: float = DEFAULT_TIMEOUT_S,
     ) -> Response:
         """`json` or `data` is the body. The test fails unless the whole response arrives in time."""
         __tracebackhide__ = True

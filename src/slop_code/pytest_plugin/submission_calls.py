@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     Process = subprocess.Popen[bytes]
 
-SECONDS = 10.0
-MAX_BYTES = 64 * 1024 * 1024
+DEFAULT_TIMEOUT_S = 10.0
+MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 PIPE_BYTES = 1024 * 1024
 BLOCK = 64 * 1024
-TICK = 0.05
-LAST_TICK = 0.001
+POLL_S = 0.05
+POLL_AT_END_S = 0.001
 """Used after all streams are closed, because the process is then about to end."""
-TOO_MUCH = f"it printed more than {MAX_BYTES} bytes"
+OUTPUT_TOO_LARGE = f"it printed more than {MAX_OUTPUT_BYTES} bytes"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def run_command(
     argv: Sequence[str],
     *,
     stdin: str | bytes = "",
-    timeout: float = SECONDS,
+    timeout: float = DEFAULT_TIMEOUT_S,
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> CompletedCall:
@@ -97,7 +97,7 @@ def run_command(
             f"{name} so far:\n{escape_unprintable(text)}" for name, text in (("stdout", stdout), ("stderr", stderr))
         ]
         facts = [command_line(argv), f"expected: it ends within {timeout:g} s", f"found: {reason}", *outputs]
-        fail_call("\n\n".join(facts), argv, None if reason == TOO_MUCH else timeout)
+        fail_call("\n\n".join(facts), argv, None if reason == OUTPUT_TOO_LARGE else timeout)
     return CompletedCall(list(argv), process.returncode, stdout, stderr)
 
 
@@ -153,14 +153,17 @@ def _exchange(process: Process, data: bytes, output: tuple[bytearray, bytearray]
         while not has_ended(process):
             if (left := end - time.monotonic()) <= 0:
                 return f"it still runs after {timeout:g} s"
-            for key, _ in selector.select(min(left, TICK if selector.get_map() else LAST_TICK)):
+            for key, _ in selector.select(min(left, POLL_S if selector.get_map() else POLL_AT_END_S)):
                 if key.data is None:
                     rest = _write(key.fd, rest)
-                if not rest if key.data is None else _read(key.fd, key.data, BLOCK) == 0:
+                    is_finished = not rest
+                else:
+                    is_finished = _read(key.fd, key.data, BLOCK) == 0
+                if is_finished:
                     selector.unregister(key.fileobj)
                     key.fileobj.close()  # type: ignore[union-attr]
-            if sum(map(len, output)) > MAX_BYTES:
-                return TOO_MUCH
+            if sum(map(len, output)) > MAX_OUTPUT_BYTES:
+                return OUTPUT_TOO_LARGE
         for key in selector.get_map().values():
             if key.data is not None:  # at most what the pipe holds: another process may still write to it
                 _read(key.fd, key.data, PIPE_BYTES)

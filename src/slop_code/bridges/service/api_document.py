@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from pydantic import BaseModel
 
-REFERENCE = "#/components/schemas/{model}"
+SCHEMA_REF = "#/components/schemas/{model}"
 BODIES: tuple[type[BaseModel], ...] = (EvaluateRequest, BatchRequest)
 ERRORS = {
     401: "no token, or a wrong one", 413: "too large", 422: "wrong request", 429: "the queue is full",
@@ -28,7 +28,7 @@ def answers(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
 
 def json_body(model: type[BaseModel], *, tar: bool = False) -> dict[str, Any]:
     """With `tar`, an archive is taken as well, with the other fields in the query."""
-    content: dict[str, Any] = {"application/json": {"schema": {"$ref": REFERENCE.format(model=model.__name__)}}}
+    content: dict[str, Any] = {"application/json": {"schema": {"$ref": SCHEMA_REF.format(model=model.__name__)}}}
     if tar:
         content["application/x-tar"] = {"schema": {"type": "string", "format": "binary"}}
     return {"requestBody": {"required": True, "content": content}}
@@ -40,7 +40,7 @@ def add_request_schemas(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
-            _, schemas = models_json_schema([(model, "validation") for model in BODIES], ref_template=REFERENCE)
+            _, schemas = models_json_schema([(model, "validation") for model in BODIES], ref_template=SCHEMA_REF)
             document["components"]["schemas"].update(schemas["$defs"])
             app.openapi_schema = document
         return app.openapi_schema

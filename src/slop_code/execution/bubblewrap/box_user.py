@@ -16,17 +16,17 @@ from slop_code.execution.bubblewrap.system_mounts import system_arguments
 from slop_code.execution.helper import reaped
 from slop_code.execution.process import capture
 
-FIRST_USER = 1_900_000_000
+FIRST_UID = 1_900_000_000
 """Above the ids of containers, and unassigned in systemd's table of users. An evaluator adds its process id."""
 
-CHANGE = "echo changed > /probe/file && mkdir /probe/folder && echo made > /kept/made"
+PROBE_SCRIPT = "echo changed > /probe/file && mkdir /probe/folder && echo made > /kept/made"
 
 
 def box_user(folder: Path) -> int | None:
     """None: boxes run as the user of the evaluator. `folder`: of the cache, in which the boxes write."""
     if os.geteuid() != 0 or not can_map(folder):
         return None
-    user = FIRST_USER + os.getpid()
+    user = FIRST_UID + os.getpid()
     return user if can_enter_groups(user) and _can_make_boxes(user, os.stat(folder).st_dev, folder) else None
 
 
@@ -52,7 +52,7 @@ def _probe(user: int, parent: Path) -> bool:
         box = [
             bwrap(), "--unshare-user", "--uid", "1000", "--gid", "1000", *NAMESPACES, *CONTAINED, *system_arguments(),
             "--proc", "/proc", "--dev", "/dev", "--bind", str(kept), "/kept",
-            "--overlay-src", str(layer), "--tmp-overlay", "/probe", "--", "/bin/sh", "-c", CHANGE,
+            "--overlay-src", str(layer), "--tmp-overlay", "/probe", "--", "/bin/sh", "-c", PROBE_SCRIPT,
         ]  # fmt: skip
         try:
             done = capture(reaped(open_paths(box, user)), PROBE_S)

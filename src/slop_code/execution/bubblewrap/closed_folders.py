@@ -1,8 +1,8 @@
 """Access of root's boxes to files in closed folders, as after `sudo slop-code` in a home of mode 0700.
 
 A box maps one user of the host. Where that user is root, the box's root may do with root's own files what it likes,
-and with those of others only what their modes allow to everyone. So the evaluator's root opens the paths that bwrap
-mounts from closed folders before, in a mount namespace, and a submission with closed files is copied.
+and with those of others only what their modes allow to everyone. So the evaluator first opens the paths that bwrap
+mounts from closed folders, in a mount namespace of its own; a submission with closed files is copied.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Job = TypeVar("Job", JudgeJob, SetupJob)
 
-SOURCES = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try")
-OVERLAY, LAYER = "--overlay", "--overlay-src"
-SYSTEM = (*ROOTS, "/etc")
-KERNEL = ("/proc", "/sys", "/dev")
+BIND_OPTIONS = ("--bind", "--ro-bind", "--bind-try", "--ro-bind-try")
+OVERLAY_OPTION, LAYER_OPTION = "--overlay", "--overlay-src"
+SYSTEM_FOLDERS = (*ROOTS, "/etc")
+KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 OPENED_COPY = "opened"
 """Name in a session's folder."""
 
@@ -79,27 +79,23 @@ def _sources(argv: Sequence[str]) -> Iterator[tuple[str, bool]]:
             return
         if word == "--setenv":
             next(words), next(words)
-        elif word in SOURCES:
+        elif word in BIND_OPTIONS:
             source, target = next(words), next(words)
-            yield source, is_within(source, KERNEL) or (source == target and is_within(source, SYSTEM))
-        elif word == OVERLAY:  # both folders have to be on one mount
+            yield source, is_within(source, KERNEL_FOLDERS) or (source == target and is_within(source, SYSTEM_FOLDERS))
+        elif word == OVERLAY_OPTION:  # both folders have to be on one mount
             yield os.path.dirname(next(words)), False
-        elif word == LAYER:
+        elif word == LAYER_OPTION:
             source = next(words)
             yield source, source in ("/usr/bin", "/bin")
-
-
-def can_map(path: str | Path) -> bool:
-    """Not every file system can be mounted with other owners."""
-    return _can_map(os.stat(path).st_dev, str(path))
 
 
 _mappable: ProbeResults[bool] = ProbeResults(bool)
 
 
-def _can_map(device: int, path: str) -> bool:
-    command = [str(helper_path()), "open-paths", "--as", "1", "--map", path, "--", "/bin/true"]
-    return _mappable.get(device, lambda: succeeds(command))
+def can_map(path: str | Path) -> bool:
+    """Not every file system can be mounted with other owners."""
+    command = [str(helper_path()), "open-paths", "--as", "1", "--map", str(path), "--", "/bin/true"]
+    return _mappable.get(os.stat(path).st_dev, lambda: succeeds(command))
 
 
 def closed_folder(path: str, user: int | None = None) -> str | None:

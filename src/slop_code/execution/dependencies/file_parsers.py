@@ -16,8 +16,8 @@ from typing import Any
 
 from slop_code.execution.process import capture
 
-MAX_STEPS = 1_000_000
-"""Of TOML that is parsed in this process, which takes up to a second for them."""
+MAX_TOML_STEPS = 1_000_000
+"""`_toml_steps` up to which a file is parsed in this process; they take at most a second."""
 
 MAX_DEPTH = 50
 """Tables and lists of TOML inside each other, so that no recursive function fails later."""
@@ -26,10 +26,12 @@ MAX_INI_LENGTH = 2000
 """Characters of INI that is parsed in this process. Both long gaps and many mistakes make Python's parser slow."""
 
 PARSE_S = 600.0
+"""Seconds until the parser's process is given up; PARSE_CPU_S ends it earlier."""
+
 PARSE_CPU_S = 5
 """Seconds of processor time for one file."""
 
-LIMITED = """
+LIMITED_PARSER = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[3]), int(sys.argv[3])))
@@ -50,7 +52,7 @@ print(json.dumps(parsed, default=str))
 @functools.lru_cache(maxsize=8)
 def parse_toml(text: str) -> dict[str, Any] | None:
     """The parsed text, or None if it cannot be parsed within the limits."""
-    if _toml_steps(text) > MAX_STEPS:
+    if _toml_steps(text) > MAX_TOML_STEPS:
         parsed = _parse_apart("toml", text)
     else:
         try:
@@ -99,7 +101,7 @@ def _parse_apart(kind: str, text: str) -> Any:
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="") as file:
         file.write(text)
         file.flush()
-        done = capture([sys.executable, "-I", "-S", "-c", LIMITED, kind, file.name, str(PARSE_CPU_S)], PARSE_S)
+        done = capture([sys.executable, "-I", "-S", "-c", LIMITED_PARSER, kind, file.name, str(PARSE_CPU_S)], PARSE_S)
     try:
         return json.loads(done.output) if done.exit_code == 0 else None
     except (ValueError, RecursionError):

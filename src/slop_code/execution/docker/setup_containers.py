@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from slop_code.execution.docker.engine import Engine
     from slop_code.execution.submission import TreeSummary
 
-MAX_ROOT = 10 << 30
-"""Bytes that set-up may write outside the workspace."""
+MAX_ROOT_BYTES = 10 << 30
+"""What set-up may write outside the workspace."""
 
 LOSES_CHANGES = (
     "docker.runtime: {} keeps what a container writes to itself, so that set-up would be lost; "
@@ -40,7 +40,9 @@ LOSES_CHANGES = (
 )
 FULL_DISK_ENDS = ("no space left on device", "disk quota exceeded")
 JUDGE_PYTHON = ">=3.11"
-BASE = "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
+PRINT_INTERPRETER = (
+    "import os, platform, sys; print(os.path.realpath(sys._base_executable)); print(platform.python_version())"
+)
 
 
 @contextlib.contextmanager
@@ -151,8 +153,8 @@ def _commit(docker: DockerSandbox, container: str, scratch: Path) -> str:
     """The image that the container becomes."""
     with _blaming_content(docker, scratch):
         written = docker.engine.written_size(container)
-        if written > MAX_ROOT:
-            raise UnusableSetupError(f"it wrote {written} bytes outside the workspace, more than {MAX_ROOT}")
+        if written > MAX_ROOT_BYTES:
+            raise UnusableSetupError(f"it wrote {written} bytes outside the workspace, more than {MAX_ROOT_BYTES}")
         return docker.engine.commit(container, entry_label(scratch), START_S)
 
 
@@ -171,8 +173,8 @@ def _measure(docker: DockerSandbox, volume: str, scratch: Path) -> str:
 def _blaming_content(docker: DockerSandbox, scratch: Path) -> Iterator[None]:
     """Blames the content of the set-up for a failure of the block, if the engine succeeds without that content.
 
-    A full disk is never blamed on the content: MAX_ROOT bounds what set-up can write. Only the end of the message is
-    read, which the system wrote; the rest may be the name of a file.
+    A full disk is never blamed on the content: MAX_ROOT_BYTES bounds what set-up can write. Only the end of the message
+    is read, which the system wrote; the rest may be the name of a file.
     """
     try:
         yield
@@ -241,7 +243,8 @@ class DockerToolBuilder:
     def python(self) -> tuple[str, str]:
         """The image's own where it is recent enough, else an interpreter that uv downloads next to the packages."""
         self.uv("uv", ["venv", "--quiet", "--python", JUDGE_PYTHON, f"{self.folder}/probe"])
-        output = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", "python", "-c", BASE])
+        command = ["python", "-c", PRINT_INTERPRETER]
+        output = self.uv("uv", ["run", "--no-project", "--python", f"{self.folder}/probe", *command])
         path, version = output.splitlines()
         return path, version
 
