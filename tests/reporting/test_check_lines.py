@@ -10,8 +10,8 @@ SEVERE = Rule("severe-thing", Severity.ERROR, "It is severe", "Fix it.")
 SLIGHT = Rule("slight-thing", Severity.NOTE, "It is slight", "Think of it.")
 
 
-def lines(step, *, every=False):
-    return [text for text, _ in step_lines(step, Path("shout"), every=every)]
+def lines(step, *, verbose=False):
+    return [text for text, _ in step_lines(step, Path("shout"), verbose=verbose)]
 
 
 def step(*findings, **more):
@@ -51,7 +51,7 @@ def test_tests_that_failed_for_one_reason_are_shown_together():
         "    fix: Fix it.",
         "    | E",
     ]
-    assert [line for line in lines(step(*findings), every=True) if "error:" in line] == [
+    assert [line for line in lines(step(*findings), verbose=True) if "error:" in line] == [
         f"shout/a.py:1: error: {name} fails [severe-thing]" for name in "abcdef"
     ]
 
@@ -65,7 +65,7 @@ def test_a_problem_elsewhere_has_absolute_paths():
 def test_allowed_findings_are_counted():
     finding = Finding(SEVERE, Location("a.py", 1), "no")
     assert lines(step(allowed=(finding,))) == ["  layout     ok (1 allowed)  0.2 s"]
-    assert lines(step(allowed=(finding,)), every=True)[1:] == ["shout/a.py:1: allowed: no [severe-thing]"]
+    assert lines(step(allowed=(finding,)), verbose=True)[1:] == ["shout/a.py:1: allowed: no [severe-thing]"]
 
 
 def test_long_details_have_an_end():
@@ -73,12 +73,12 @@ def test_long_details_have_an_end():
     shown = lines(step(finding))
     assert len(shown) == 3 + 20 + 1
     assert shown[-1] == "    | [... 11 lines more; -v or --json has them]"
-    assert len(lines(step(finding), every=True)) == 3 + 31
-    assert max(map(len, lines(step(finding), every=True))) < 600
+    assert len(lines(step(finding), verbose=True)) == 3 + 31
+    assert max(map(len, lines(step(finding), verbose=True))) < 600
 
 
 @pytest.mark.parametrize(
-    ("kept", "every", "rest"),
+    ("kept", "verbose", "rest"),
     [
         ({"detail": "line\n" * 2001}, True, "    | [... 1 line more; --json has them]"),
         ({"detail": "line\n" * 2001}, False, "    | [... 1981 lines more; -v or --json has them]"),
@@ -86,9 +86,9 @@ def test_long_details_have_an_end():
         ({"summary": ("line",) * 201}, True, "    [... 1 line more; --json has them]"),
     ],
 )
-def test_the_lines_that_are_left_out_are_where_the_last_line_says(kept, every, rest):
+def test_the_lines_that_are_left_out_are_where_the_last_line_says(kept, verbose, rest):
     findings = [Finding(SEVERE, Location("a.py", 1), "no", detail=kept["detail"])] if "detail" in kept else []
-    assert lines(step(*findings, summary=kept.get("summary", ())), every=every)[-1] == rest
+    assert lines(step(*findings, summary=kept.get("summary", ())), verbose=verbose)[-1] == rest
 
 
 def test_odd_names_are_no_commands():
@@ -97,7 +97,7 @@ def test_odd_names_are_no_commands():
     shown = [
         *lines(step(finding, summary=(odd,))),
         *lines(step(broken=odd)),
-        *lines(step(allowed=(finding,)), every=True),
+        *lines(step(allowed=(finding,)), verbose=True),
     ]
     assert all(line.isprintable() for line in shown)
 

@@ -20,9 +20,9 @@ HOSTILE = "\x1b]0;owned\x07[red]\r\nFAKE\u202e"
 ESCAPED = "\\x1b]0;owned\\x07[red]\\r\\nFAKE\\u202e"
 
 
-def shown(*folders, every=False, terminal=False, width=100):
+def shown(*folders, verbose=False, terminal=False, width=100):
     console = Console(file=io.StringIO(), width=width, highlight=False, force_terminal=terminal, color_system=None)
-    show_comparison(compare_sides(folders, PassPolicy.ALL_CASES, samples=True)[0], console, every=every)
+    show_comparison(compare_sides(folders, PassPolicy.ALL_CASES, samples=True)[0], console, verbose=verbose)
     return console.file.getvalue().splitlines()
 
 
@@ -45,7 +45,7 @@ def test_changed_checkpoints_of_two_runs_are_listed(tmp_path):
         "gained 1 test, lost 1, added 2 (each once per checkpoint); no verdict in other: words/checkpoint_4",
     ]
     assert "added words/checkpoint_3 test_checkpoint_1.py::test_1: not there -> skipped" in shown(
-        base, other, every=True
+        base, other, verbose=True
     )
 
 
@@ -127,7 +127,7 @@ def test_many_checkpoints_have_a_row_for_each_problem(tmp_path):
     assert said[1] == f"problem words: 100% -> 0.0%, lost {count}"
     assert [line.split()[0] for line in said[2:]] == [*["lost"] * SHOWN_TESTS, "...", "no", "other"]
     assert said[2 + SHOWN_TESTS] == f"... and {count - SHOWN_TESTS} more lost; -v shows all"
-    assert sum(line.startswith("lost ") for line in shown(base, other, every=True)) == count
+    assert sum(line.startswith("lost ") for line in shown(base, other, verbose=True)) == count
 
 
 @pytest.mark.e2e
@@ -174,7 +174,7 @@ def test_control_characters_in_names_are_escaped(tmp_path, terminal):
     names = [HOSTILE]
     base = write_run(tmp_path / "base", {"words": ["+", "!"]}, names=names, text=HOSTILE)
     other = write_run(tmp_path / "other", {"words": ["-", "+"]}, names=names, text=HOSTILE)
-    said = "\n".join(shown(base, other, terminal=terminal, every=True, width=300))
+    said = "\n".join(shown(base, other, terminal=terminal, verbose=True, width=300))
     assert f"test_checkpoint_1.py::{ESCAPED}: passed -> failed" in said
     assert said.replace("\x1b[0m", "").replace("\x1b[1m", "").replace("\n", "").isprintable()
 

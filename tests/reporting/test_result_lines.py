@@ -128,7 +128,7 @@ def test_the_long_form_has_all_tests_with_their_messages():
 @pytest.mark.parametrize("show", [show_result, functools.partial(show_stored, path=Path("out"))], ids=["new", "stored"])
 def test_the_long_form_is_the_same_for_new_and_stored_results(capsys, show):
     struck = numbered(3, timeout={"kind": "test", "limit_s": 2})
-    show(results(*TESTS[:2], struck), PassPolicy.ALL_CASES, every=True)
+    show(results(*TESTS[:2], struck), PassPolicy.ALL_CASES, verbose=True)
     shown = capsys.readouterr().out
     assert "\n    E   found: 2\n" in shown
     assert "::test_3\n    limit struck: the checkpoint's timeout of 2 s\n" in shown
@@ -226,7 +226,7 @@ def test_nothing_reaches_the_terminal_as_a_command(capsys):
     show_result(
         results(*tests, problem_name=hostile, warnings=[f"{hostile}!"], infrastructure_failure_reason=hostile),
         PassPolicy.ALL_CASES,
-        every=True,
+        verbose=True,
     )
     shown = capsys.readouterr().out
     assert "\x1b" not in shown

@@ -71,7 +71,7 @@ def _print(comparison: Comparison, arguments: argparse.Namespace) -> None:
     from slop_code.reporting.compare_table import show_comparison
     from slop_code.reporting.terminal import ResultConsole
 
-    show_comparison(comparison, ResultConsole(), every=arguments.verbose)
+    show_comparison(comparison, ResultConsole(), verbose=arguments.verbose)
     if arguments.output is not None:
         print_written(arguments.output)
 

@@ -25,10 +25,10 @@ def run_with_progress(
     evaluation: RunEvaluation,
     control: RunControl,
     arguments: argparse.Namespace,
-    finished: Callable[[SubmissionOutcome], None] = lambda _: None,
-    advanced: Callable[[], None] = lambda: None,
+    on_outcome: Callable[[SubmissionOutcome], None] = lambda _: None,
+    on_tests_done: Callable[[], None] = lambda: None,
 ) -> None:
-    """`finished` is called with each outcome, once it is shown; `advanced`, by any thread, when tests are done."""
+    """`on_outcome` gets each outcome, once it is shown; any thread calls `on_tests_done` when tests are done."""
     from slop_code.reporting.progress.progress_tracker import ProgressTracker
     from slop_code.reporting.progress.run_progress import RunProgress
     from slop_code.reporting.progress.status_line import is_live
@@ -44,7 +44,7 @@ def run_with_progress(
             def tests_done(event: ProgressEvent) -> None:
                 progress.tests_done(event)
                 evaluation.note_tests_done(event)
-                advanced()
+                on_tests_done()
 
             steps.show, steps.tests_done = progress.step, tests_done
             with interrupts(control, progress.stopping):
@@ -57,7 +57,7 @@ def run_with_progress(
                         progress.postponed(event)
                     else:
                         progress.finished(event)
-                        finished(event)
+                        on_outcome(event)
 
 
 class _RunSteps:

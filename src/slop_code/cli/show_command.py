@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         agent = agent_text(*agent_of_result(result_at(given).parent, results.problem_name, results.checkpoint_name))
         path = None if arguments.result is None else given
-        show_stored(results, arguments.pass_policy, path, agent, every=arguments.verbose)
+        show_stored(results, arguments.pass_policy, path, agent, verbose=arguments.verbose)
     else:
         show_test(results, test, given)
     return Exit.PASSED

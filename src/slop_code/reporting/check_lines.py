@@ -43,18 +43,18 @@ def heading(problem: str, path: Path, environment: str | None) -> StyledLine:
     return f"{one_line(problem)} ({one_line(shown_path(path))}, environment {where})", "bold"
 
 
-def step_lines(step: StepReport, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:
-    """`every` adds allowed findings, and shows details in full."""
+def step_lines(step: StepReport, folder: Path, *, verbose: bool = False) -> Iterator[StyledLine]:
+    """`verbose` adds allowed findings, and shows details in full."""
     yield step_line(step)
-    yield from _quoted((step.undone or "").strip().split("\n")[1:], every=every)
+    yield from _quoted((step.undone or "").strip().split("\n")[1:], verbose=verbose)
     summary = _some(step.outcome.summary, SUMMARY_LINES, "--json has them")
     yield from ((f"    {truncate(printable(line))}", "dim") for line in summary)
-    for findings in [[finding] for finding in step.outcome.findings] if every else _by_cause(step.outcome.findings):
+    for findings in [[finding] for finding in step.outcome.findings] if verbose else _by_cause(step.outcome.findings):
         if len(findings) > 1:
             yield from _group_lines(findings, folder)
         else:
-            yield from finding_lines(findings[0], folder, every=every)
-    if every:
+            yield from finding_lines(findings[0], folder, verbose=verbose)
+    if verbose:
         for finding in step.allowed:
             yield f"{_where(finding, folder)}: allowed: {one_line(finding.message)} [{finding.rule.id}]", "dim"
 
@@ -88,18 +88,18 @@ def _group_lines(findings: Sequence[Finding], folder: Path) -> Iterator[StyledLi
     yield f"    tests: {one_line(names)}; -v shows each", ""
 
 
-def finding_lines(finding: Finding, folder: Path, *, every: bool = False) -> Iterator[StyledLine]:
+def finding_lines(finding: Finding, folder: Path, *, verbose: bool = False) -> Iterator[StyledLine]:
     """The first line looks like a compiler's, so that editors can jump to the location."""
     severity = finding.severity
     yield f"{_where(finding, folder)}: {severity}: {one_line(finding.message)} [{finding.rule.id}]", STYLES[severity]
     yield f"    fix: {one_line(finding.fix)}", ""
     detail = finding.detail.rstrip("\n").split("\n") if finding.detail.strip() else []
-    yield from _quoted(detail, every=every)
+    yield from _quoted(detail, verbose=verbose)
 
 
-def _quoted(lines: Sequence[str], *, every: bool) -> Iterator[StyledLine]:
-    where = "--json has them" if every else "-v or --json has them"
-    some = _some(lines, MAX_LINES if every else DETAIL_LINES, where)
+def _quoted(lines: Sequence[str], *, verbose: bool) -> Iterator[StyledLine]:
+    where = "--json has them" if verbose else "-v or --json has them"
+    some = _some(lines, MAX_LINES if verbose else DETAIL_LINES, where)
     yield from ((f"    | {truncate(printable(line))}", "dim") for line in some)
 
 
@@ -194,9 +194,9 @@ def rule_lines(rule: Rule, step: str) -> Iterator[StyledLine]:
 
 
 class CheckView:
-    def __init__(self, status: StatusLine, *, quiet: bool, every: bool) -> None:
-        """With `quiet`, standard output is for a document. `every` is that of `step_lines`."""
-        self._quiet, self._every = quiet, every
+    def __init__(self, status: StatusLine, *, quiet: bool, verbose: bool) -> None:
+        """With `quiet`, standard output is for a document. `verbose` is that of `step_lines`."""
+        self._quiet, self._verbose = quiet, verbose
         self._status = status
         self._console = ResultConsole()
         self.listener = CheckListener(status, self._began, self._done, self._changed)
@@ -205,7 +205,7 @@ class CheckView:
         self._print([heading(problem, path, environment)])
 
     def _done(self, step: StepReport, folder: Path) -> None:
-        self._print(step_lines(step, folder, every=self._every))
+        self._print(step_lines(step, folder, verbose=self._verbose))
 
     def _changed(self, line: str) -> None:
         with self._status.hidden():

@@ -39,7 +39,7 @@ SHOWN_UNKNOWN = 3
 LISTED: tuple[Change, ...] = ("lost", "gained", "flaky", "rejudged")
 """Changes whose tests are listed without -v; the others are only counted."""
 STYLES: dict[Change, str] = {"lost": "red", "gained": "green", "flaky": "yellow", "rejudged": "magenta"}
-OPTIONAL: tuple[Change, ...] = ("removed", "added", "rejudged", "flaky")
+DROP_ORDER: tuple[Change, ...] = ("removed", "added", "rejudged", "flaky")
 """Columns that a narrow table drops, in this order; the last line has the counts."""
 MAX_HEAD_WIDTH = 20
 """Characters of a side's name in the head of its column; a longer name loses its start."""
@@ -59,8 +59,8 @@ class ComparisonRow:
     p: str
 
 
-def show_comparison(comparison: Comparison, console: Console, *, every: bool = False) -> None:
-    """With `every`, all tests that differ are listed, new and removed ones included."""
+def show_comparison(comparison: Comparison, console: Console, *, verbose: bool = False) -> None:
+    """With `verbose`, all tests that differ are listed, added and removed ones included."""
     warnings = comparison.warnings[:SHOWN_REASONS]
     print_lines(console, [(f"warning: {first_line(warning)}", "yellow") for warning in warnings])
     for number, pair in enumerate(comparison.pairs):
@@ -75,7 +75,7 @@ def show_comparison(comparison: Comparison, console: Console, *, every: bool = F
             console.print(line, soft_wrap=True)
         if drawn:
             console.print()
-        print_lines(console, closing(comparison, pair, every=every))
+        print_lines(console, closing_lines(comparison, pair, verbose=verbose))
 
 
 def rows_of(pair: PairComparison) -> tuple[str, list[ComparisonRow]]:
@@ -121,16 +121,16 @@ def _pass_rate(verdicts: Sequence[Verdicts]) -> float:
 def table(row_kind: str, rows: Sequence[ComparisonRow], pair: PairComparison, width: int) -> list[Text] | None:
     """Columns that are empty in every row are left out. None where the terminal is too narrow."""
     shown = [change for change in CHANGES if change in ("lost", "gained") or any(row.counts[change] for row in rows)]
-    tested = any(row.p for row in rows)
+    has_p_values = any(row.p for row in rows)
     heads = [
         *(TableColumn(_head(side), right=False) for side in (pair.base, pair.other)),
-        *(TableColumn(change, drop=OPTIONAL.index(change) if change in OPTIONAL else None) for change in shown),
-        *([TableColumn("p (Holm)")] * tested),
+        *(TableColumn(change, drop=DROP_ORDER.index(change) if change in DROP_ORDER else None) for change in shown),
+        *([TableColumn("p (Holm)")] * has_p_values),
     ]
     drawn = []
     for row in rows:
         counts = [Text(str(row.counts[change] or "-"), _count_style(row, change)) for change in shown]
-        cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * tested)]
+        cells = [Text(row.base), Text(row.other, row.style), *counts, *([Text(row.p or "-")] * has_p_values)]
         drawn.append(TableRow(row.problem, row.name, cells))
     return layout_table(row_kind, heads, drawn, width)
 
@@ -151,17 +151,17 @@ def row_line(row: ComparisonRow) -> str:
     return f"{name}: {', '.join([*facts, *([f'p {row.p} (Holm)'] if row.p else [])])}"
 
 
-def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Iterator[StyledLine]:
+def closing_lines(comparison: Comparison, pair: PairComparison, *, verbose: bool) -> Iterator[StyledLine]:
     """The lines below the table; the verdict is the last."""
-    for change in CHANGES if every else LISTED:
-        yield from _tests(change, [test for test in pair.tests if test.change == change], every=every)
+    for change in CHANGES if verbose else LISTED:
+        yield from _test_lines(change, [test for test in pair.tests if test.change == change], verbose=verbose)
     if pair.other_judge:
         yield f"rejudged: the same submissions, but these differ: {'; '.join(pair.other_judge)}", "magenta"
     for side, names in ((pair.base, pair.only_base), (pair.other, pair.only_other)):
         if names:
             shown = first_names([one_line(name) for name in names], SHOWN_REASONS)
             yield f"not compared, only in {one_line(side)}: {shown}", "yellow"
-    unknown = pair.no_verdicts if every else pair.no_verdicts[:SHOWN_REASONS]
+    unknown = pair.no_verdicts if verbose else pair.no_verdicts[:SHOWN_REASONS]
     for entry in unknown:
         run = entry.side if entry.run == entry.side else f"{entry.side}/{entry.run}"
         name = one_line(f"{run}/{entry.problem}/{entry.checkpoint}")
@@ -171,10 +171,10 @@ def closing(comparison: Comparison, pair: PairComparison, *, every: bool) -> Ite
     yield verdict(comparison, pair)
 
 
-def _tests(change: Change, tests: Sequence[TestChange], *, every: bool) -> Iterator[StyledLine]:
+def _test_lines(change: Change, tests: Sequence[TestChange], *, verbose: bool) -> Iterator[StyledLine]:
     """The largest difference comes first."""
     ordered = sorted(tests, key=lambda test: -abs(_passed(test.other) - _passed(test.base)))
-    shown = ordered if every else ordered[:SHOWN_TESTS]
+    shown = ordered if verbose else ordered[:SHOWN_TESTS]
     for test in shown:
         name = one_line(f"{test.problem}/{test.checkpoint} {test.nodeid}")
         yield f"{change} {name}: {_status_text(test.base)} -> {_status_text(test.other)}", STYLES.get(change, "dim")
@@ -198,16 +198,16 @@ def format_p_value(p: float) -> str:
 
 
 def significance(comparison: Comparison, pair: PairComparison) -> Iterator[StyledLine]:
-    tested = pair.significance
-    if tested is None:
+    result = pair.significance
+    if result is None:
         yield f"no p-value: {one_line(pair.no_significance or '')}", "dim"
         return
     samples = {side.name: len(side.runs) - len(side.copies) for side in comparison.sides}
     runs = [samples[pair.base], samples[pair.other]]
-    yield f"checkpoints: {_difference_text(pair, tested.checkpoints, 'checkpoint')}", ""
-    if tested.problems:
-        yield f"problems solved: {_difference_text(pair, tested.problems, 'problem')}", ""
-    lowest = f"no p below {tested.smallest_p:.2g} is possible"
+    yield f"checkpoints: {_difference_text(pair, result.checkpoints, 'checkpoint')}", ""
+    if result.problems:
+        yield f"problems solved: {_difference_text(pair, result.problems, 'problem')}", ""
+    lowest = f"no p below {result.smallest_p:.2g} is possible"
     yield f"with {runs[0]} and {runs[1]} runs {lowest}; checkpoints have Fisher's p, corrected by Holm", "dim"
 
 

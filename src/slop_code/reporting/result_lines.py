@@ -48,11 +48,11 @@ def show_result(
     policy: Policy,
     hint: str | None = None,
     *,
-    every: bool = False,
+    verbose: bool = False,
 ) -> None:
-    """A new result. `hint` says how to see a failure in full. `every` shows all tests with their messages."""
+    """A new result. `hint` says how to see a failure in full. `verbose` shows all tests with their messages."""
     console = ResultConsole()
-    _show(console, results, (), _chosen_lines(console, results, policy, hint, every=every))
+    _show(console, results, (), _chosen_lines(console, results, policy, hint, verbose=verbose))
 
 
 def show_after_pytest(results: CorrectnessResults, policy: Policy) -> None:
@@ -61,21 +61,21 @@ def show_after_pytest(results: CorrectnessResults, policy: Policy) -> None:
 
 
 def show_stored(
-    results: CorrectnessResults, policy: Policy, path: Path | None, agent: str | None = None, *, every: bool = False
+    results: CorrectnessResults, policy: Policy, path: Path | None, agent: str | None = None, *, verbose: bool = False
 ) -> None:
-    """A stored result with its provenance. `every` shows all tests with their messages.
+    """A stored result with its provenance. `verbose` shows all tests with their messages.
 
     `path` is as the user gave it, None for the last result. `agent` is text about the agent and its work, if recorded.
     """
     console = ResultConsole()
     facts = [*provenance_lines(results), *([f"agent: {agent}"] if agent else [])]
-    _show(console, results, facts, _chosen_lines(console, results, policy, show_hint(path), every=every))
+    _show(console, results, facts, _chosen_lines(console, results, policy, show_hint(path), verbose=verbose))
 
 
 def _chosen_lines(
-    console: Console, results: CorrectnessResults, policy: Policy, hint: str | None, *, every: bool
+    console: Console, results: CorrectnessResults, policy: Policy, hint: str | None, *, verbose: bool
 ) -> Iterator[StyledLine]:
-    return every_test_lines(results, policy) if every else result_lines(results, policy, hint, _width(console))
+    return every_test_lines(results, policy) if verbose else result_lines(results, policy, hint, _width(console))
 
 
 def _show(console: Console, results: CorrectnessResults, facts: Iterable[str], lines: Iterable[StyledLine]) -> None:
@@ -119,7 +119,7 @@ def result_lines(
         yield from failure_lines(results, cause, width, "; -v shows all")
         if hint is not None and not_passed_tests(results):
             yield hint, "dim"
-    yield from _ending(results, policy, every=False)
+    yield from _ending(results, policy, verbose=False)
 
 
 def show_hint(path: Path | None) -> str:
@@ -134,7 +134,7 @@ def lines_after_pytest(results: CorrectnessResults, policy: Policy) -> Iterator[
     for test in not_passed_tests(results):
         if limits := limit_lines(test):
             yield line_of_test(test, limits[0]), STYLES[test.status]
-    yield from _ending(results, policy, every=True)
+    yield from _ending(results, policy, verbose=True)
 
 
 def every_test_lines(results: CorrectnessResults, policy: Policy) -> Iterator[StyledLine]:
@@ -145,7 +145,7 @@ def every_test_lines(results: CorrectnessResults, policy: Policy) -> Iterator[St
         yield from ((f"    {line}", "yellow") for line in limit_lines(test))
         if not _has_common_message(test, results):
             yield from ((f"    {line}", "") for line in message_lines(test))
-    yield from _ending(results, policy, every=True)
+    yield from _ending(results, policy, verbose=True)
 
 
 def _has_common_message(test: TestResult, results: CorrectnessResults) -> bool:
@@ -154,13 +154,13 @@ def _has_common_message(test: TestResult, results: CorrectnessResults) -> bool:
     return message is not None and message in (results.infrastructure_failure_reason, results.setup_failure)
 
 
-def _ending(results: CorrectnessResults, policy: Policy, *, every: bool) -> Iterator[StyledLine]:
+def _ending(results: CorrectnessResults, policy: Policy, *, verbose: bool) -> Iterator[StyledLine]:
     # A submission for a newer Python fails with a syntax error.
     python, is_syntax = results.provenance.digests.python, any(map(syntax_error, not_passed_tests(results)))
-    if python and (every or is_syntax):
+    if python and (verbose or is_syntax):
         step = "; `python` in the environment chooses another" if is_syntax else ""
         yield one_line(f"the submission ran on Python {python}{step}"), "yellow" if is_syntax else "dim"
-    if every:
+    if verbose:
         yield "  ".join(f"{one_line(name)} {seconds:.2f} s" for name, seconds in results.phases.items()), "dim"
     if quarantined := [test for test in results.tests if test.quarantined]:
         bad = sum(test.status != "passed" for test in quarantined)

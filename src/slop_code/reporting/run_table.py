@@ -60,7 +60,7 @@ def show_run(
     *,
     is_written: bool = True,
 ) -> None:
-    """`failure_reasons` are those of checkpoints that did not pass, by their labels. For `is_written` see `closing`."""
+    """`failure_reasons` are of checkpoints that did not pass, by their labels. For `is_written` see `closing_lines`."""
     for row_kind, rows in sections(summary, lines, policy):
         drawn = table(row_kind, rows, policy, console.width) if console.is_terminal else None
         for line in drawn or plain(row_kind, rows, policy):
@@ -68,7 +68,7 @@ def show_run(
         if drawn:
             console.print()
     reasons, explain = failure_reasons or {}, console.is_terminal
-    print_lines(console, closing(summary, lines, policy, reasons, explain=explain, is_written=is_written))
+    print_lines(console, closing_lines(summary, lines, policy, reasons, explain=explain, is_written=is_written))
 
 
 def sections(summary: RunSummary, lines: Sequence[CheckpointLine], policy: Policy) -> Iterator[tuple[str, Rows]]:
@@ -158,7 +158,7 @@ def without_verdict(totals: Totals) -> int:
     return totals.checkpoints.planned - totals.checkpoints.evaluated
 
 
-def closing(
+def closing_lines(
     summary: RunSummary,
     lines: Sequence[CheckpointLine],
     policy: Policy,

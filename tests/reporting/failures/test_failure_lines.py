@@ -126,8 +126,8 @@ def test_one_line_about_a_checkpoint():
     assert failure_summary(result("--", setup_failure="no pip\nline 2")) == "no pip"
 
 
-@pytest.mark.parametrize("every", [False, True])
-def test_text_of_a_submission_is_neither_markup_nor_a_control_sequence(capsys, every):
+@pytest.mark.parametrize("verbose", [False, True])
+def test_text_of_a_submission_is_neither_markup_nor_a_control_sequence(capsys, verbose):
     stderr = f"E   expected: exit status 0\nE   found: exit status 1\nE   stderr:\nE   {HOSTILE} no title"
     tests = [
         failed(f"test_a[{HOSTILE}]", stderr),
@@ -136,9 +136,9 @@ def test_text_of_a_submission_is_neither_markup_nor_a_control_sequence(capsys, e
         failed("test_d", f'E   File "/workspace/{HOSTILE}", line 3\nE   SyntaxError: {HOSTILE}'),
     ]
     hostile = result(tests, missing_entry_file=HOSTILE, warnings=[HOSTILE])
-    show_result(hostile, PassPolicy.ALL_CASES, every=every)
-    show_stored(hostile, PassPolicy.ALL_CASES, "out", every=every)
-    show_result(hostile.model_copy(update={"missing_entry_file": None}), PassPolicy.ALL_CASES, every=every)
+    show_result(hostile, PassPolicy.ALL_CASES, verbose=verbose)
+    show_stored(hostile, PassPolicy.ALL_CASES, "out", verbose=verbose)
+    show_result(hostile.model_copy(update={"missing_entry_file": None}), PassPolicy.ALL_CASES, verbose=verbose)
     shown = capsys.readouterr().out
     assert not set(shown) & CONTROL
     assert shown.count("[bold]") >= 6

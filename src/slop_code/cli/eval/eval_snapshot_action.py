@@ -100,7 +100,7 @@ def _print(evaluation: StoredEvaluation, policy: Policy, arguments: argparse.Nam
         from slop_code.reporting.result_lines import show_hint, show_result
 
         hint = show_hint(arguments.output) if kept or arguments.output else "failures in full: -v"
-        show_result(evaluation.results, policy, hint, every=arguments.verbose)
+        show_result(evaluation.results, policy, hint, verbose=arguments.verbose)
     if arguments.output is not None:
         print_stored(arguments.output / RESULT_FILE, evaluation, quiet=arguments.json)
 

@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     _validate(request, arguments)
     folders = problem_folders(arguments.problems, arguments.problems_dir)
     with check_status(sys.stderr, quiet=arguments.quiet) as progress:
-        view = CheckView(progress, quiet=arguments.json, every=arguments.verbose)
+        view = CheckView(progress, quiet=arguments.json, verbose=arguments.verbose)
         reports = [check_problem(folder, request, view.listener) for folder in folders]
     status = status_of(reports, Severity[arguments.fail_on.upper()])
     if arguments.sarif is not None:

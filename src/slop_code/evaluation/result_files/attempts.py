@@ -23,9 +23,9 @@ def attempt_file(number: int, name: str) -> str:
 
 
 def keep_attempt(output: Path, names: Iterable[str], put: Callable[[str, Path], object]) -> Path:
-    """The folder of a later attempt, in place of the one before it, next to a verdict that stays.
+    """Stores the files of an attempt without a verdict beside the verdict that stays, and returns their folder.
 
-    `put` gets each name and the path at which to write that file.
+    They replace those of the previous such attempt. `put` gets each name and the path at which to write that file.
     """
     earlier = 0
     with contextlib.suppress(ResultError):  # damaged meanwhile: its attempts no longer matter

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from slop_code.evaluation.report import CorrectnessResults, TestResult
 
 REASON_WIDTH = 160
-"""Characters of the line that says why a test did not pass."""
+"""Characters of a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
     text: str
-    """The line that says why, of all its tests."""
+    """The reason that all its tests share."""
     tests: tuple[TestResult, ...]
     """In the order of the result; never empty."""
 
@@ -38,7 +38,7 @@ class CheckpointCause:
 
 
 def reason_of(test: TestResult) -> str:
-    """The line that says why a test did not pass; its status where nothing more is known."""
+    """The reason of a test; its status where nothing more is known."""
     if (limit := first_limit(test)) is not None:
         return limit
     if not test.failure_message:
@@ -64,16 +64,15 @@ def checkpoint_cause(results: CorrectnessResults) -> CheckpointCause | None:
         return CheckpointCause(reason, _nodeids(failures))
     if results.missing_entry_file is not None and _are_most(failures, results.tests):
         return CheckpointCause(no_entry_file(results.missing_entry_file), _nodeids(failures))
-    return _syntax_cause(results) or _limit_cause(failures)
+    return _syntax_cause(failures, results.tests) or _limit_cause(failures)
 
 
 def not_passed_tests(results: CorrectnessResults) -> list[TestResult]:
     return [test for test in results.tests if test.status != "passed"]
 
 
-def _syntax_cause(results: CorrectnessResults) -> CheckpointCause | None:
+def _syntax_cause(failures: list[TestResult], tests: list[TestResult]) -> CheckpointCause | None:
     """A syntax error that most tests met. It is only text of the submission, so it explains no other test."""
-    failures = not_passed_tests(results)
     met: dict[ReportedError, list[TestResult]] = {}
     for test in failures:
         if (error := syntax_error(test)) is not None:
@@ -81,9 +80,7 @@ def _syntax_cause(results: CorrectnessResults) -> CheckpointCause | None:
     if not met:
         return None
     error, explained = max(met.items(), key=lambda item: len(item[1]))
-    return (
-        CheckpointCause(_reason_text(error.text), _nodeids(explained)) if _are_most(explained, results.tests) else None
-    )
+    return CheckpointCause(_reason_text(error.text), _nodeids(explained)) if _are_most(explained, tests) else None
 
 
 def syntax_error(test: TestResult) -> ReportedError | None:
