@@ -253,7 +253,7 @@ def test_warnings_are_printed_once_up_to_a_number():
 
 def test_every_submission_of_a_job_has_a_reason():
     first, second = submission(1), submission(1, run="second")
-    plan = Plan((job(first, second),), (), (), reasons={second.key: "the tests changed"})
+    plan = Plan((job(first, second),), (), (), reasons={first.key: "no result yet", second.key: "the tests changed"})
     assert [reason for _, _, reason in plan_rows(plan)] == [
         "no result yet",
         "the tests changed, with run/larder/checkpoint_1",
@@ -345,27 +345,29 @@ def submission(number=1, run="run", problem="larder"):
     return factories.submission(number, run=run, name=problem, path=Path("snapshot"))
 
 
-def planned(jobs=(), kept=(), issues=(), slots=2):
+def planned(jobs=(), kept=(), issues=(), slots=2, reasons=()):
     console = Console(file=io.StringIO(), width=100, highlight=False, force_terminal=False)
     facts = CheckpointFacts(state="evaluated")
-    plan = Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(issues))
+    known = {target.key: "no result yet" for job in jobs for target in job.targets} | dict(reasons)
+    plan = Plan(tuple(jobs), tuple((one, facts) for one in kept), tuple(issues), reasons=known)
     print_lines(console, plan_lines(plan, slots))
     return console.file.getvalue().splitlines()
 
 
-def job(*targets, reason="no result yet", **changes):
-    return Job(key=None, digest="", targets=targets, reason=reason, **changes)
+def job(*targets, **changes):
+    return Job(key=None, digest="", targets=targets, **changes)
 
 
 def test_a_plan_says_what_would_be_done_and_why():
     assert planned(
         jobs=[
             job(submission(10), submission(10, run="second"), expected_s=100.0),
-            job(submission(2), reason="the tests changed"),
+            job(submission(2)),
             job(submission(3), cached=True, expected_s=50.0),
         ],
         kept=[submission(1)],
         issues=[RunIssue("run", "pantry", None, "no such problem")],
+        reasons={submission(2).key: "the tests changed"},
     ) == [
         "up to date run/larder/checkpoint_1",
         "run run/larder/checkpoint_2: the tests changed",
@@ -403,9 +405,10 @@ def test_a_plan_is_never_a_command():
     twins = submission(1, run=HOSTILE, problem=HOSTILE), submission(2, run=HOSTILE, problem=HOSTILE)
     said = "\n".join(
         planned(
-            [job(*twins, reason=HOSTILE)],
+            [job(*twins)],
             [submission(3, run=HOSTILE, problem=HOSTILE)],
             [RunIssue(HOSTILE, None, None, HOSTILE)],
+            reasons=dict.fromkeys((twin.key for twin in twins), HOSTILE),
         )
     )
     for raw in ("\x1b", "\x07", "\u202e", "\nFAKE", "\tFAKE", "\r"):

@@ -70,7 +70,8 @@ def test_copies_of_shards_merge_into_the_whole_run(world, copies):
 def test_checkpoints_in_no_copy_are_left_to_do(world, copies):
     put(world, copies[0], 1)
     assert merged(world, copies) == {}
-    assert [(job.label, job.reason) for job in world.plan(world.discover()).jobs] == [
+    plan = world.plan(world.discover())
+    assert [(target.label, plan.reasons[target.key]) for job in plan.jobs for target in job.targets] == [
         ("monday/words/checkpoint_2", "no result yet"), ("monday/words/checkpoint_3", "no result yet"),
     ]  # fmt: skip
 
@@ -105,7 +106,7 @@ def test_an_infrastructure_failure_is_merged_where_there_is_no_result(world, cop
     """It says why there is no verdict."""
     put(world, copies[1], 1, "", infrastructure_failure_reason="killed")
     assert merged(world, copies) == {}
-    assert "an infrastructure failure last time" in [job.reason for job in world.plan(world.discover()).jobs]
+    assert "an infrastructure failure last time" in world.plan(world.discover()).reasons.values()
 
 
 def test_a_stale_result_does_not_replace_a_verdict(world, copies):
@@ -121,7 +122,8 @@ def test_another_s_submission_gives_no_verdict_on_this_one(world, copies):
     put(world, copies[0], 1, "+")
     world.write({"monday/words/checkpoint_1/snapshot/main.py": "changed since"})
     assert merged(world, copies) == {}
-    reasons = {job.label: job.reason for job in world.plan(world.discover()).jobs}
+    plan = world.plan(world.discover())
+    reasons = {target.label: plan.reasons[target.key] for job in plan.jobs for target in job.targets}
     assert reasons["monday/words/checkpoint_1"] == "the submission changed"
 
 

@@ -47,7 +47,8 @@ def stale(world, **options):
     found = {}
     for job in plan.jobs:
         for target in job.targets:
-            found.setdefault(job.reason, set()).add(int(target.checkpoint.name.removeprefix("checkpoint_")))
+            number = int(target.checkpoint.name.removeprefix("checkpoint_"))
+            found.setdefault(plan.reasons[target.key], set()).add(number)
     assert sum(len(numbers) for numbers in found.values()) + len(plan.up_to_date) == 3
     return found
 
@@ -325,7 +326,7 @@ def test_a_python_that_is_not_on_this_machine_is_asked_of_a_remote_executor(worl
 
 def test_overwrite_plans_every_checkpoint(evaluated):
     plan = evaluated.plan(evaluated.discover(), overwrite=True)
-    assert ([job.reason for job in plan.jobs], plan.up_to_date) == ([OVERWRITE] * 3, ())
+    assert ([*plan.reasons.values()], plan.up_to_date) == ([OVERWRITE] * 3, ())
 
 
 @pytest.mark.e2e
@@ -415,7 +416,7 @@ def test_each_target_of_a_job_has_its_own_reason(world):
     world.run("tuesday", {"words": ["same"]})
     plan = world.plan(world.discover("monday", "tuesday"))
     [job] = plan.jobs
-    assert {target.run: plan.reason(job, target) for target in job.targets} == {
+    assert {target.run: plan.reasons[target.key] for target in job.targets} == {
         "monday": "no result yet", "tuesday": "the submission changed",
     }  # fmt: skip
 

@@ -37,9 +37,9 @@ def plan_rows(plan: Plan) -> Iterator[PlanRow]:
     for job in plan.jobs:
         first, *others = job.targets
         took = "" if job.expected_s is None or job.cached else f" ({format_duration(job.expected_s)} expected)"
-        yield first, "cached" if job.cached else "run", f"{plan.reason(job, first)}{took}"
+        yield first, "cached" if job.cached else "run", f"{plan.reasons[first.key]}{took}"
         for other in others:
-            reason = plan.reason(job, other)
+            reason = plan.reasons[other.key]
             yield other, "cached" if job.cached else "shared", reason if job.cached else f"{reason}, with {first.label}"
 
 

@@ -132,7 +132,7 @@ def _planned(
     run: DiscoveredRun, plan: Plan, known: Mapping[SubmissionKey, CheckpointFacts], index: ResultIndex
 ) -> Iterator[_Checkpoint]:
     """The checkpoints that `_with_facts` has, with an earlier verdict until there is a new result."""
-    jobs = {target.key: (job.digest, plan.reason(job, target)) for job in plan.jobs for target in job.targets}
+    jobs = {target.key: (job.digest, plan.reasons[target.key]) for job in plan.jobs for target in job.targets}
     for submission, facts in _with_facts(run, plan, known):
         if facts is not None and facts.state == "evaluated":
             yield _checkpoint(submission, facts)

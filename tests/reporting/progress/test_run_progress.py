@@ -42,7 +42,7 @@ def submission(number=1, run="run", problem="p"):
 
 
 def job(*targets, expected=None, cached=False):
-    return Job(key=None, digest="", targets=targets, reason="no result yet", expected_s=expected, cached=cached)
+    return Job(key=None, digest="", targets=targets, expected_s=expected, cached=cached)
 
 
 def facts(core=(1, 1), error=(0, 0), **changes):

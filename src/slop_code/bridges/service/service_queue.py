@@ -33,7 +33,7 @@ from slop_code.runs.jobs.plan import make_job
 from slop_code.runs.jobs.run_control import RunControl
 from slop_code.runs.jobs.scheduler import SchedulerContext, cached_results, run_jobs
 from slop_code.runs.result_cache import ResultCache
-from slop_code.runs.result_cache_key import NO_RESULT, ExpectedDigests, key_of_result
+from slop_code.runs.result_cache_key import ExpectedDigests, key_of_result
 from slop_code.runs.run_layout import RESULT_FILE
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ class ServiceQueue:
                 output=session / "result",
             )
             digests = ExpectedDigests(self._remote).digests(submission, self._signatures)
-            items = [(submission, digests, NO_RESULT)]
-            job = make_job(items, self._result_cache, False, frozenset(), self._remote)
+            job = make_job([(submission, digests)], self._result_cache, False, frozenset(), self._remote)
             if pytest_args:
                 job = replace(job, key=None, pytest_args=pytest_args)
             if (cached := cached_results(job, self._result_cache, self._remote)) is not None:

@@ -335,7 +335,7 @@ def _plan_document(plan: Plan) -> dict[str, object]:
             {
                 "submissions": [target.label for target in job.targets],
                 "action": "store" if job.cached else "run",
-                "reason": "; ".join(dict.fromkeys(plan.reason(job, target) for target in job.targets)),
+                "reason": "; ".join(dict.fromkeys(plan.reasons[target.key] for target in job.targets)),
                 "expected_seconds": job.expected_s,
             }
             for job in plan.jobs

@@ -160,9 +160,6 @@ class Job:
 
     digest: str
     targets: tuple[Submission, ...]
-    reason: str
-    """Why there is no result that is up to date."""
-
     expected_s: float | None = None
     """Duration of the last evaluation of the same checkpoint, in one pair."""
 

@@ -77,9 +77,6 @@ class Plan:
     def issues(self) -> tuple[RunIssue, ...]:
         return (*self.discovered_issues, *(issue_for(submission, reason) for submission, reason in self.rejected))
 
-    def reason(self, job: Job, target: Submission) -> str:
-        return self.reasons.get(target.key, job.reason)
-
 
 def make_plan(
     runs: Sequence[DiscoveredRun],
@@ -93,7 +90,8 @@ def make_plan(
     """`indexes` has what is known of the existing results, by the name of the run. `remote` is that of the executor."""
     submissions, issues = part_of_runs(runs, shard)
     expected = ExpectedDigests(remote)
-    wanted: dict[str, list[tuple[Submission, Digests, str]]] = {}
+    wanted: dict[str, list[tuple[Submission, Digests]]] = {}
+    reasons: dict[SubmissionKey, str] = {}
     verdicts: set[SubmissionKey] = set()
     up_to_date: list[tuple[Submission, CheckpointFacts]] = []
     rejected: list[tuple[Submission, str]] = []
@@ -112,10 +110,10 @@ def make_plan(
         if facts is not None and facts.is_verdict_on(digests.submission):
             verdicts.add(submission.key)
         key = result_cache_key(submission.environment, digests)
-        wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests, reason or NO_RESULT))
+        wanted.setdefault(key or f"unknown {len(wanted)}", []).append((submission, digests))
+        reasons[submission.key] = reason or NO_RESULT
     jobs = [make_job(items, result_cache, overwrite, frozenset(verdicts), remote) for items in wanted.values()]
     longest_first = sorted(jobs, key=lambda job: -(job.expected_s if job.expected_s is not None else float("inf")))
-    reasons = {submission.key: reason for items in wanted.values() for submission, _, reason in items}
     named = tuple(_named_by_results(issues, submissions, indexes))
     return Plan(tuple(longest_first), tuple(up_to_date), named, tuple(rejected), reasons, shard)
 
@@ -150,24 +148,23 @@ def part_of_runs(runs: Sequence[DiscoveredRun], shard: Shard | None) -> tuple[li
 
 
 def make_job(
-    items: Sequence[tuple[Submission, Digests, str]],
+    items: Sequence[tuple[Submission, Digests]],
     result_cache: ResultCache,
     overwrite: bool,
     verdicts: frozenset[SubmissionKey],
     remote: bool,
 ) -> Job:
-    submission, digests, reason = items[0]
+    submission, digests = items[0]
     key = result_cache_key(submission.environment, digests)
     seconds = result_cache.expected_duration(duration_key(submission))
     return Job(
         key=key,
         digest=digests.submission or "",
-        targets=tuple(submission for submission, _, _ in items),
-        reason=reason,
+        targets=tuple(submission for submission, _ in items),
         expected_s=seconds,
         max_pairs=1 if remote else _max_pairs(submission, digests, seconds),
         cached=not overwrite and key is not None and result_cache.has(key),
-        verdicts=verdicts.intersection(submission.key for submission, _, _ in items),
+        verdicts=verdicts.intersection(submission.key for submission, _ in items),
     )
 
 

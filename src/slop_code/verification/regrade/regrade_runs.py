@@ -68,7 +68,7 @@ def plan_regrade(evaluation: RunEvaluation) -> list[PlannedCheckpoint]:
             else:
                 evaluated = os.path.lexists(_result(target))
                 outcome = RegradeOutcome.EVALUATED if evaluated else RegradeOutcome.FIRST
-                planned.append(PlannedCheckpoint(target, outcome, plan.reason(job, target)))
+                planned.append(PlannedCheckpoint(target, outcome, plan.reasons[target.key]))
     return sorted(planned, key=_order)
 
 
