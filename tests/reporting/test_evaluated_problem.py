@@ -9,8 +9,8 @@ import pytest
 from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.result_files.origin import ORIGIN_FILE, Origin
-from slop_code.reporting.html import evaluated_problem
-from slop_code.reporting.html.evaluated_problem import EvaluatedProblems
+from slop_code.reporting import evaluated_problem
+from slop_code.reporting.evaluated_problem import EvaluatedProblems
 from slop_code.runs.scb.scb_evaluation import EVIDENCE
 from tests.factories import case, result
 

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from slop_code.reporting.html.test_source import MAX_FILE_BYTES, MAX_LINES, TestSources, function_sources
+from slop_code.reporting.test_source import MAX_FILE_BYTES, MAX_LINES, TestSources, function_sources
 
 MODULE = '''"""Tests."""
 import pytest

@@ -112,13 +112,15 @@ def test_a_line_has_every_column_and_null_for_what_is_not_known(grouped, export)
     assert {row[name] for name in ("cost", "started", "duration", "loc", "delta.churn_ratio", "verbosity")} == {None}
 
 
-def test_versions_are_those_of_the_evaluated_configuration(world, export):  # noqa: F811
+@pytest.mark.parametrize("owner", ["problem", "checkpoint"])
+def test_versions_are_those_of_the_evaluated_configuration(world, export, owner):  # noqa: F811
     world.problem(version=3, checkpoints={"checkpoint_1": {"version": 2}})
     (discovered,) = world.discover(world.run(snapshots={"words": ["a"]}).name)
     (submission,) = discovered.submissions
     folder = world.finish(submission).parent
-    (folder.parent / ".slop-code").mkdir()
-    (folder.parent / ".slop-code/origin.json").write_text(json.dumps({"problem": str(world.problems / "words")}))
+    remembered = {"problem": folder.parent, "checkpoint": folder}[owner] / ".slop-code/origin.json"
+    remembered.parent.mkdir()
+    remembered.write_text(json.dumps({"problem": str(world.problems / "words")}))
     document = read(export(discovered.folder) / "words/checkpoint_1/evaluation.json")
     assert (document["problem_version"], document["checkpoint_version"]) == (3, 2)
 

@@ -14,7 +14,7 @@ from slop_code.runs.scb.load_result import is_scb
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from slop_code.reporting.html.evaluated_problem import EvaluatedProblem
+    from slop_code.reporting.evaluated_problem import EvaluatedProblem
 
 
 def made_from(problem: EvaluatedProblem, folder: Path) -> list[tuple[str, str]]:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.reporting.evaluated_problem import EvaluatedProblem
     from slop_code.reporting.failures.failure_causes import CheckpointCause, FailureCause
-    from slop_code.reporting.html.evaluated_problem import EvaluatedProblem
 
 NO_TEXTS: list[int | None] = [None] * 6
 """Numbers of the texts of a test that has none."""

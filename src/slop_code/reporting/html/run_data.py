@@ -12,6 +12,7 @@ from slop_code.evaluation.result_files.stored_record import MAX_DURATION
 from slop_code.quality.line_diff import StepBudget
 from slop_code.quality.snapshot_diff import MAX_HISTORY_STEPS, SnapshotHistory
 from slop_code.reporting.agent_text import agent_text, work_text
+from slop_code.reporting.evaluated_problem import EvaluatedProblems
 from slop_code.reporting.failures.failure_causes import checkpoint_cause
 from slop_code.reporting.failures.failure_lines import other_warnings
 from slop_code.reporting.html.agents_data import agents_data
@@ -22,7 +23,6 @@ from slop_code.reporting.html.code_data import (
     diff_data,
     smaller_diffs,
 )
-from slop_code.reporting.html.evaluated_problem import EvaluatedProblems
 from slop_code.reporting.html.made_from import made_from
 from slop_code.reporting.html.page import MAX_PARTS_LENGTH, PageParts
 from slop_code.reporting.html.page_texts import (

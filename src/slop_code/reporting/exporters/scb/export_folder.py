@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
@@ -10,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from slop_code._io import check_new_folder, new_folder, read_or_none, write_new
-from slop_code.errors import ConfigError, ResultError, UsageError
-from slop_code.evaluation.config import ProblemConfig
+from slop_code.errors import ResultError, UsageError
 from slop_code.evaluation.problem.problem_lookup import ENVIRONMENT
 from slop_code.evaluation.report import RESULT_FILE
-from slop_code.evaluation.result_files.origin import remembered_problem
 from slop_code.quality.quality_record import quality_of
 from slop_code.quality.snapshot_diff import SnapshotHistory
+from slop_code.reporting.evaluated_problem import EvaluatedProblems
 from slop_code.reporting.exporters.scb.carried_values import (
     carried_columns,
     carried_evaluation,
@@ -85,7 +83,7 @@ class _RunExport:
     folder: Path
     skips: Skips
     history: SnapshotHistory = field(default_factory=SnapshotHistory)
-    problems: dict[Path, ProblemConfig | None] = field(default_factory=dict)
+    problems: EvaluatedProblems = field(default_factory=EvaluatedProblems)
     sources: dict[Path, ColumnsByCheckpoint] = field(default_factory=dict)
     """Runs that the results are of, with columns of SlopCodeBench: the run itself, or that of a mirrored tree."""
 
@@ -134,23 +132,13 @@ class _RunExport:
         return self.sources[run]
 
     def _versions(self, entry: StoredCheckpoint) -> Versions:
-        """From the problem that the run remembers, if its configuration is that of the result."""
+        """From the problem of the result, if its configuration is still the same."""
         if entry.folder is None or entry.results is None:
             return Versions()
-        path = remembered_problem(entry.folder.parent, self.run.folder)
-        if path is None:
+        config = self.problems.of(entry.results, entry.folder, self.run.folder).config
+        if config is None:
             return Versions()
-        if path not in self.problems:
-            self.problems[path] = None
-            with contextlib.suppress(ConfigError, OSError):
-                self.problems[path] = ProblemConfig.from_yaml(path)
-        problem, name = self.problems[path], entry.line.checkpoint
-        if problem is None or name not in problem.checkpoints:
-            return Versions()
-        checkpoint = problem.checkpoints[name]
-        if problem.digest(checkpoint) != entry.results.provenance.digests.config:
-            return Versions()
-        return Versions(_whole(problem.version), _whole(checkpoint.version))
+        return Versions(_whole(config.version), _whole(config.checkpoints[entry.line.checkpoint].version))
 
 
 def _whole(version: str | None) -> int:

@@ -14,7 +14,7 @@ from slop_code.evaluation.config import ProblemConfig
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.result_files.origin import remembered_problem, stored_origin
 from slop_code.execution.assets import walk
-from slop_code.reporting.html.test_source import TestSources
+from slop_code.reporting.test_source import TestSources
 from slop_code.runs.scb.load_result import is_scb
 
 if TYPE_CHECKING:
@@ -94,13 +94,17 @@ class EvaluatedProblem:
     """None where it is not on this machine."""
 
     @property
-    def version(self) -> str | None:
-        """None unless the configuration is that of the result."""
+    def config(self) -> ProblemConfig | None:
+        """None unless it is that of the result."""
         name, digest = self.results.checkpoint_name, self.results.provenance.digests.config
         config = self.folder.config if self.folder else None
         if config is None or name not in config.checkpoints or config.digest(config.checkpoints[name]) != digest:
             return None
-        return config.version
+        return config
+
+    @property
+    def version(self) -> str | None:
+        return self.config.version if self.config else None
 
     def source(self, test: TestResult) -> str | None:
         """Source of the function of a test; None unless it is known to be the one that was evaluated."""
