@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.authoring.check.layout.python_packages import distribution
@@ -14,14 +13,15 @@ from slop_code.authoring.reference_times import ReferenceTimes, load_reference_t
 from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.config import CheckpointState, ProblemConfig
 from slop_code.evaluation.context import EvaluationContext
-from slop_code.evaluation.groups import QUARANTINED, GroupType, group_for
+from slop_code.evaluation.grading import GradingRules
+from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.pytest_runner import prepare_tests
-from slop_code.evaluation.selection import checkpoint_of
 from slop_code.execution.assets import walk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig
     from slop_code.evaluation.roster import Roster
@@ -163,17 +163,8 @@ def _with_tests(plain: CheckpointOverview, context: EvaluationContext, versions:
 
 def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, int]:
     """Quarantined tests do not count."""
-    names = list(problem.checkpoints)
-    counts = Counter(
-        group_for(
-            checkpoint_of(PurePosixPath(entry.nodeid.partition("::")[0]).name, names) or current,
-            entry.markers,
-            current,
-            problem.custom_groups,
-        )
-        for entry in roster.entries
-        if QUARANTINED not in entry.markers
-    )
+    rules = GradingRules.with_markers(list(problem.checkpoints), current, problem.custom_groups)
+    counts = Counter(rules.group_of_entry(entry) for entry in roster.entries if QUARANTINED not in entry.markers)
     return {group.value: counts[group] for group in GroupType}
 
 
