@@ -257,6 +257,14 @@ def try_lock(lock: IO[Any], kind: int) -> bool:
     return True
 
 
+def is_still_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file or folder still has this path: another process may have removed or replaced it."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 def _remove_if_abandoned(folder: Path) -> bool:
     """Remove a session's folder unless its lock is held; an evaluator whose new folder is removed makes another."""
     for name in ("lock", "new"):

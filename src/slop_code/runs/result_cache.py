@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from slop_code._io import digest_of, open_regular, read_bounded, write_atomic
 from slop_code.errors import UsageError
-from slop_code.execution.cache import open_lock, remove_path, try_lock
+from slop_code.execution.cache import is_still_at, open_lock, remove_path, try_lock
 from slop_code.execution.cache_pruning import RESULTS
 from slop_code.execution.environment import parse_size
 from slop_code.runs.result_archive import MAX_UNPACKED
@@ -126,7 +126,7 @@ class ResultCache:
                 if not try_lock(lock, fcntl.LOCK_EX):
                     lock.close()
                     return None
-                if _is_same(lock, path):
+                if is_still_at(lock.fileno(), path):
                     return ResultClaim(path, lock)
                 lock.close()  # its holder removed the file between opening and locking
             except OSError:
@@ -205,15 +205,6 @@ def limit_from(variables: Mapping[str, str]) -> int:
 def parse_limit(text: str) -> int:
     """A size as in environment files, or 0."""
     return 0 if text.strip() == "0" else parse_size(text)
-
-
-def _is_same(lock: IO[str], path: Path) -> bool:
-    try:
-        current = path.stat()
-    except FileNotFoundError:
-        return False
-    held = os.fstat(lock.fileno())
-    return (held.st_dev, held.st_ino) == (current.st_dev, current.st_ino)
 
 
 def _is_file(path: Path) -> bool:

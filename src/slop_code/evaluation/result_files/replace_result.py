@@ -17,7 +17,7 @@ from slop_code._io import open_regular
 from slop_code.evaluation.report import RESULT_FILE
 from slop_code.evaluation.result_files.evidence_files import remove_evidence
 from slop_code.evaluation.result_files.foreign_files import is_foreign_result, rename_or_refuse
-from slop_code.execution.cache import remove_path
+from slop_code.execution.cache import is_still_at, remove_path
 from slop_code.execution.sandbox import REPORTS_DIR
 
 if TYPE_CHECKING:
@@ -74,16 +74,9 @@ def _only_writer(output: Path) -> Iterator[None]:
                 folder = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 held.callback(os.close, folder)
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            if folder is None or _is_at(folder, output):
+            if folder is None or is_still_at(folder, output):
                 yield
                 return
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def finish_replacement(output: Path) -> None:
