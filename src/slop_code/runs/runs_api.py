@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import threading
 from pathlib import Path
 from queue import SimpleQueue
@@ -175,7 +176,7 @@ async def evaluate_run_async(*args: Any, **options: Any) -> AsyncGenerator[Submi
     def send(item: StreamItem) -> None:
         loop.call_soon_threadsafe(queue.put_nowait, item)
 
-    background = BackgroundRun(evaluate_run(*args, **options), control, send)
+    background = BackgroundRun(inspect.unwrap(evaluate_run)(*args, **options), control, send)
     try:
         while (item := await queue.get()) is not None:
             if isinstance(item, BaseException):
