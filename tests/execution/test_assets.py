@@ -5,7 +5,7 @@ import os
 import pytest
 
 from slop_code.errors import ConfigError
-from slop_code.execution.assets import asset_environment, asset_variable, copy_assets
+from slop_code.execution.assets import asset_environment, asset_variable, copy_assets, regular_files
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,19 @@ def test_the_variable_follows_the_name_of_the_asset(name, variable):
 )
 def test_each_asset_has_a_variable(names, folder, expected):
     assert asset_environment(names, folder) == expected
+
+
+def test_files_of_an_asset_have_relative_and_resolved_paths(tmp_path):
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "deep/a.txt").write_text("a", encoding="utf-8")
+    (folder / "b.txt").symlink_to("deep/a.txt")
+    link.symlink_to("folder")
+    file = folder / "deep/a.txt"
+    assert [(str(relative), path) for relative, path in regular_files(link)] == [("b.txt", file), ("deep/a.txt", file)]
+    assert [(relative.parts, path) for relative, path in regular_files(link / "b.txt")] == [((), file)]
+    with pytest.raises(ConfigError, match="leads nowhere"):
+        list(regular_files(tmp_path / "missing"))
 
 
 def test_files_and_folders_are_copied(tmp_path):

@@ -8,11 +8,12 @@ from slop_code.cli.main import run as main
 from slop_code.errors import UsageError
 from slop_code.evaluation import ProblemConfig
 from slop_code.evaluation.problem.problem_contents import inputs_of
+from slop_code.evaluation.result_files.staleness import OTHER_RULES
 from slop_code.runs.run_layout import RESULT_FILE
 from slop_code.verification.regrade.earlier_results import EARLIER, EarlierResults, check_label, label_for, records_of
 from slop_code.verification.regrade.input_changes import ALL_TESTS, OUTSIDE_TESTS, OWN_CODE, OWN_FILE, InputChanges
 from slop_code.verification.regrade.regrade_record import RegradedCheckpoint, RegradeOutcome, RegradeRecord
-from slop_code.verification.regrade.test_changes import FLAKY, OTHER_RULES, changed_tests, verdict_changes
+from slop_code.verification.regrade.test_changes import FLAKY, changed_tests, verdict_changes
 from tests.factories import case, result
 
 TEST_FILE = "problems/words/tests/test_checkpoint_1.py"

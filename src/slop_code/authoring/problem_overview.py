@@ -17,7 +17,7 @@ from slop_code.evaluation.grading import GradingRules
 from slop_code.evaluation.groups import QUARANTINED, GroupType
 from slop_code.evaluation.problem.quarantine import read_quarantine
 from slop_code.evaluation.pytest_runner import prepare_tests
-from slop_code.execution.assets import walk
+from slop_code.execution.assets import regular_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,5 +170,5 @@ def by_group(roster: Roster, problem: ProblemConfig, current: str) -> dict[str, 
 
 def asset_of(name: str, folder: Path, path: Path) -> AssetOverview:
     """A folder counts with its whole content."""
-    files = [path] if path.is_file() else [real for _, real in walk(path, fence=path) if real.is_file()]
+    files = [file for _, file in regular_files(path)]
     return AssetOverview(name, os.path.relpath(path, folder), len(files), sum(os.path.getsize(file) for file in files))

@@ -11,9 +11,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
 from slop_code.bridges.shared_evaluator import evaluate_with_retries
@@ -22,13 +21,13 @@ from slop_code.errors import InfrastructureError, SubmissionError, UsageError
 from slop_code.evaluation.evaluator.submission_source import submission_folder
 from slop_code.evaluation.reward_values import refused_rewards, rewards_of
 from slop_code.evaluation.staging import ASSETS
-from slop_code.execution.assets import walk
+from slop_code.execution.assets import regular_files
 from slop_code.execution.cache import Cache
 from slop_code.execution.sandbox import TESTS_DIR
 from slop_code.reporting.score_text import score_explanation, score_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
     from slop_code.evaluation.config import ProblemConfig
     from slop_code.execution.environment import EnvironmentSpec
@@ -184,14 +183,8 @@ def task_text(problem: ProblemConfig, checkpoint: str) -> str:
 
 def visible_files(problem: ProblemConfig) -> dict[str, bytes]:
     """Static assets by their paths below the workspace: all that an agent sees of a problem besides its texts."""
-    return {f"{ASSETS_FOLDER}/{name}": path.read_bytes() for name, path in _asset_files(problem)}
-
-
-def _asset_files(problem: ProblemConfig) -> Iterator[tuple[str, Path]]:
-    for name, path in problem.assets.items():
-        if not os.path.isdir(path):
-            yield name, path
-            continue
-        for relative, actual in walk(path, fence=path):
-            if actual.is_file():
-                yield f"{name}/{relative}", actual
+    return {
+        str(PurePosixPath(ASSETS_FOLDER, name, relative)): file.read_bytes()
+        for name, root in problem.assets.items()
+        for relative, file in regular_files(root)
+    }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from slop_code.evaluation.selection import files_in
 from slop_code.evaluation.test_code.find_test_code import find_test_code
-from slop_code.execution.assets import walk
+from slop_code.execution.assets import regular_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,9 +58,9 @@ def secrets_of(problem: ProblemConfig) -> Iterator[Secret]:
     tests, solutions = problem.path / "tests", problem.path / "solutions"
     code = {(tests / name).resolve() for name in find_test_code(tests, (), (), ()).files}
     assets = {
-        file: content
+        file: file.read_bytes()
         for root in problem.assets.values()
-        for file, content in _files(root)
+        for _, file in regular_files(root)
         if file not in code and not file.is_relative_to(solutions.resolve())
     }
     shared = {hashlib.sha256(content).digest() for content in assets.values()}
@@ -68,7 +68,8 @@ def secrets_of(problem: ProblemConfig) -> Iterator[Secret]:
         file = (tests / name).resolve()
         if file in code or file not in assets:
             yield Secret(f"tests/{name}", file.read_bytes(), file in code)
-    for file, content in _files(solutions) if solutions.is_dir() else ():
+    for _, file in regular_files(solutions) if solutions.is_dir() else ():
+        content = file.read_bytes()
         if hashlib.sha256(content).digest() not in shared:
             yield Secret(os.path.relpath(file, problem.path.resolve()), content, is_code=True)
 
@@ -88,12 +89,6 @@ def exposed_secret(problem: ProblemConfig, tree: Mapping[Path, bytes], specifica
             if common := lines & distinctive:
                 return f"{path} has a line of {secret.path}: {min(common).decode('utf-8', 'replace')}"
     return None
-
-
-def _files(root: Path) -> Iterator[tuple[Path, bytes]]:
-    real = root.resolve()
-    paths = [real] if real.is_file() else [path for _, path in walk(real, fence=real) if path.is_file()]
-    return ((path, path.read_bytes()) for path in paths)
 
 
 def _quoted_lines(content: bytes) -> frozenset[int]:

@@ -26,6 +26,7 @@ TOOL = "pytest"
 TOOLS = ("pytest", "pytest-json-ctrf", "pytest-json-report", "pytest-timeout", "jsonschema", "deepdiff")
 LOCK = Path(__file__).parent / "test-tools.lock"
 INI = "pytest.ini"
+ENTRYPOINT_OPTION = "--entrypoint="
 PLUGIN = "slop_code_judge"
 OWN_PACKAGES = "slop_code_own_packages"
 FIXTURES = "slop_code_fixtures"
@@ -81,7 +82,7 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         "no:cacheprovider",
         f"--timeout={context.test_timeout:g}",
         "--timeout-method=signal",
-        f"--entrypoint={shlex.join(entrypoint)}",
+        f"{ENTRYPOINT_OPTION}{shlex.join(entrypoint)}",
         f"--checkpoint={checkpoint.name}",
         f"--ctrf={REPORTS_DIR}/{CTRF_REPORT}",
         "--json-report",
@@ -90,6 +91,11 @@ def pytest_command(context: EvaluationContext, pytest_args: Sequence[str] = (), 
         *pytest_args,
         tests,
     ]
+
+
+def entrypoint_text(command: Sequence[str]) -> str:
+    """The entrypoint in a command of `pytest_command`, as text for a shell; empty where there is none."""
+    return next((word for word in command if word.startswith(ENTRYPOINT_OPTION)), "").removeprefix(ENTRYPOINT_OPTION)
 
 
 def imported_template_command(command: Sequence[str], plugin: str) -> list[str]:

@@ -53,6 +53,15 @@ def walk(
     return _walk(root, PurePosixPath(), _resolved(fence), (_resolved(root),), skip)
 
 
+def regular_files(root: Path) -> Iterator[tuple[PurePosixPath, Path]]:
+    """The files below a folder, or a file itself under an empty path, each with its resolved path."""
+    real = _resolved(root)
+    if real.is_file():
+        yield PurePosixPath(), real
+    else:
+        yield from (pair for pair in walk(real, fence=real) if pair[1].is_file())
+
+
 def _walk(
     folder: Path, prefix: PurePosixPath, fence: Path, above: tuple[Path, ...], skip: Callable[[str], bool]
 ) -> Iterator[tuple[PurePosixPath, Path]]:

@@ -13,7 +13,7 @@ from slop_code.errors import InfrastructureError, UsageError
 from slop_code.evaluation.problem.dependency_lock import read_test_lock
 from slop_code.evaluation.problem.problem_contents import Contents, checkpoint_inputs
 from slop_code.evaluation.report import Digests
-from slop_code.evaluation.result_files.staleness import changed_input, evaluation_version
+from slop_code.evaluation.result_files.staleness import OTHER_RULES, changed_input, evaluation_version
 from slop_code.execution.docker.engine import Engine
 from slop_code.execution.python_version import host_python
 from slop_code.execution.submission import open_submission, tree_digest
@@ -71,7 +71,7 @@ def stale_reason(facts: CheckpointFacts | None, expected: Digests, version: str)
         return facts.reason or NO_RESULT
     if (reason := changed_input(facts.digests, expected)) is not None:
         return reason
-    return None if facts.evaluation_version == version else "slop-code evaluates differently now"
+    return None if facts.evaluation_version == version else OTHER_RULES
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from slop_code.errors import ConfigError
 from slop_code.evaluation.command import render_ini
 from slop_code.evaluation.selection import checkpoint_files, files_in, select
 from slop_code.evaluation.test_code.test_inputs import TestInputs, code_digests
-from slop_code.execution.assets import walk
+from slop_code.execution.assets import regular_files
 from slop_code.execution.trees.file_signatures import SignatureCache, signature_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path, PurePosixPath
+    from pathlib import Path
 
     from slop_code.evaluation.config import CheckpointConfig, ProblemConfig
     from slop_code.evaluation.selection import Selection
@@ -38,13 +39,12 @@ class Contents:
 
     @classmethod
     def of(cls, problem: ProblemConfig) -> Contents:
-        folder, assets = problem.path / "tests", {}
-        for name, root in problem.assets.items():
-            if root.is_file():
-                assets[f"assets/{name}"] = file_digest(root)
-                continue
-            paths = walk(root.resolve(), fence=root.resolve())
-            assets |= {f"assets/{name}/{path}": file_digest(real) for path, real in paths if real.is_file()}
+        folder = problem.path / "tests"
+        assets = {
+            str(PurePosixPath("assets", name, relative)): file_digest(file)
+            for name, root in problem.assets.items()
+            for relative, file in regular_files(root)
+        }
         return cls({path: file_digest(folder / path) for path in files_in(folder)}, assets)
 
     def digest_of_test_file(self, path: PurePosixPath) -> str | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 EVALUATION = 4
 """Incremented with every change of slop-code that can change a verdict."""
 
+OTHER_RULES = "slop-code evaluates differently now"
 
 CHANGED_INPUTS = {
     "submission": "the submission changed",

@@ -8,6 +8,7 @@ import shlex
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from slop_code.evaluation.command import entrypoint_text
 from slop_code.quality.quality_record import CodePart
 from slop_code.quality.sources import SUFFIXES, UNREAD_LANGUAGES, UNSAFE_LANGUAGES, code_part_of
 
@@ -26,7 +27,6 @@ MAX_SEARCHED_LENGTH = 2_000_000
 _WORD = re.compile(r"[\w./-]{1,300}")
 _MODULE = re.compile(r"(?:module named|import|from) '?([^\W\d][\w.]{0,200})")
 _SOURCE_SUFFIXES = SUFFIXES | UNREAD_LANGUAGES.keys() | UNSAFE_LANGUAGES.keys()
-_ENTRYPOINT = "--entrypoint="
 
 
 def relevant_first(changes: Sequence[FileChange], results: CorrectnessResults) -> list[FileChange]:
@@ -65,9 +65,8 @@ def names_in(results: CorrectnessResults) -> set[str]:
 
 def entry_file(results: CorrectnessResults) -> str | None:
     """The last word of the entrypoint in the judge's command."""
-    entrypoints = (word for word in results.provenance.command if word.startswith(_ENTRYPOINT))
     try:
-        words = shlex.split(next(entrypoints, "").removeprefix(_ENTRYPOINT))
+        words = shlex.split(entrypoint_text(results.provenance.command))
     except ValueError:  # a quote without an end; that of a stored result is not checked
         return None
     return words[-1] if words else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS
+from slop_code.evaluation.result_files.staleness import CHANGED_INPUTS, OTHER_RULES
 from slop_code.verification.regrade.input_changes import ALL_TESTS
 from slop_code.verification.regrade.regrade_record import ChangeKind, RegradedTest, TestState, VerdictChange
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from slop_code.verification.regrade.input_changes import InputChanges
 
 FLAKY = "nothing that is known changed: the test may be flaky"
-OTHER_RULES = "slop-code evaluates differently now"
 BY_PROBLEM = ("tests", "config")
 """Digests whose changes are explained for each test."""
 

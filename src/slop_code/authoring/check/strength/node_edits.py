@@ -8,6 +8,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from slop_code.authoring.check.python_sources import Definition
 from slop_code.authoring.check.strength.mutant import Edit
 
 if TYPE_CHECKING:
@@ -187,7 +188,7 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, where: Positions) ->
     if len(body) < 2 or body[0].lineno == node.lineno:
         return
     first = body[0]
-    decorators = first.decorator_list if isinstance(first, _DEFINITIONS) else []
+    decorators = first.decorator_list if isinstance(first, Definition) else []
     line = min([first.lineno, *(decorator.lineno for decorator in decorators)])
     start = where.at(line, first.col_offset)
     indent = where.text[where.at(line, 0) : start]
@@ -195,7 +196,6 @@ def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, where: Positions) ->
         yield Edit(start, start, f"return\n{indent}", "function")
 
 
-_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _MAKERS: Mapping[type, Callable[..., Iterator[Edit]]] = {
     ast.Compare: _comparison,
     ast.BinOp: _arithmetic,

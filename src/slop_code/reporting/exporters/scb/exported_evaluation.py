@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from slop_code._io import digest_of
 from slop_code._version import __version__
+from slop_code.evaluation.command import entrypoint_text
 from slop_code.evaluation.evidence import NEVER_RAN
 from slop_code.evaluation.groups import GroupType
 from slop_code.reporting.exporters import Skips
@@ -16,12 +17,11 @@ from slop_code.reporting.text import file_safe, has_verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from slop_code.evaluation.report import CorrectnessResults, TestResult
+    from slop_code.evaluation.report import TestResult
     from slop_code.runs.read_results import StoredCheckpoint
 
 EXPORTED_BY = f"slop-code {__version__}"
 LISTS = {"passed": "passed", "failed": "failed", "error": "failed", "skipped": "skipped"}
-ENTRYPOINT = "--entrypoint="
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def evaluation_document(
         "checkpoint_name": file_safe(line.checkpoint),
         "checkpoint_version": versions.checkpoint,
         "duration": results.duration if results is not None else 0.0,
-        "entrypoint": entrypoint_of(results) if results is not None else "",
+        "entrypoint": file_safe(entrypoint_text(results.provenance.command)) if results is not None else "",
         "tests": tests_by_group(tests),
         "pass_counts": dict(counts.passed),
         "total_counts": dict(counts.total),
@@ -87,11 +87,6 @@ def tests_by_group(tests: Iterable[TestResult]) -> dict[str, dict[str, list[str]
         lists = groups.setdefault(name, {"passed": [], "failed": [], "skipped": []})
         lists["skipped" if test.quarantined else LISTS[test.status]].append(file_safe(test.id))
     return groups
-
-
-def entrypoint_of(results: CorrectnessResults) -> str:
-    words = (word for word in results.provenance.command if word.startswith(ENTRYPOINT))
-    return file_safe(next(words, "").removeprefix(ENTRYPOINT))
 
 
 def _is_counted_skip(test: TestResult) -> bool:
