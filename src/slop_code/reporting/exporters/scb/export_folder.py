@@ -138,7 +138,7 @@ class _RunExport:
         config = self.problems.of(entry.results, entry.folder, self.run.folder).config
         if config is None:
             return Versions()
-        return Versions(_whole(config.version), _whole(config.checkpoints[entry.line.checkpoint].version))
+        return Versions(_whole(config.version), _whole(config.checkpoints[entry.results.checkpoint_name].version))
 
 
 def _whole(version: str | None) -> int:
