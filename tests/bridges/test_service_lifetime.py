@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import resource
 import signal
 import socket
@@ -109,6 +111,49 @@ def test_a_token_is_made_for_this_user_alone_and_a_restart_keeps_it(cache, servi
     with forked_service(service_problems, file.parent) as second, second.client(headers=first.headers) as client:
         assert client.get("/problems").status_code == 200
         assert file.read_text().strip() == token
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("options", "mode"), [([], 0o707), (["--no-token"], 0o770)])
+def test_a_state_folder_that_others_may_write_is_refused(tmp_path, options, mode):
+    """They could choose the token, and write results of durable jobs."""
+    (tmp_path / "token").write_text("0123456789abcdef-token\n")
+    tmp_path.chmod(mode)
+    words = [sys.executable, "-m", "slop_code", "serve", "--port", "0", "--state", str(tmp_path), *options]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, f"others may write to the state folder, whose mode is {mode:04o}" in done.stderr) == (
+        3,
+        True,
+    )
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(("content", "reason"), [(b"a" * 5000, "larger than 4096 bytes"), (None, "not a regular file")])
+def test_a_file_that_is_no_token_is_wrong_use(tmp_path, content, reason):
+    file = tmp_path / "token"
+    os.mkfifo(file) if content is None else file.write_bytes(content)
+    words = [sys.executable, "-m", "slop_code", "serve", "--port", "0", "--token-file", str(file)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
+
+
+def test_nobody_else_can_listen_where_a_client_of_localhost_asks(cache, service_problems, tmp_path):
+    """Set-up of a submission has the host's network, and a client would give the token to whoever answers."""
+    with forked_service(service_problems, tmp_path) as made:
+        port = int(made.url.rpartition(":")[2])
+        with socket.socket(socket.AF_INET6) as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="in use") as taken:
+                other.bind(("::1", port))
+        assert taken.value.errno == errno.EADDRINUSE
+        with httpx.Client(base_url=f"http://[::1]:{port}", trust_env=False, headers=made.headers) as client:
+            assert client.get("/problems").status_code == 200
+    with socket.socket(socket.AF_INET6) as other:
+        other.bind(("::1", 0))
+        other.listen()
+        words = [sys.executable, "-m", "slop_code", "serve", "--port", str(other.getsockname()[1]), "--state"]
+        done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, timeout=120)
+        assert (done.returncode, "Address already in use on ::1" in done.stderr) == (2, True), done.stderr
 
 
 def test_the_json_of_a_start_names_the_file_of_the_token(cache, service_problems, tmp_path):

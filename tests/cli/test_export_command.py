@@ -80,7 +80,7 @@ def test_several_runs_and_a_policy(stored, slop_code):
             "no format 'pdf' in this installation; there are junit, ctrf, csv,",
         ),
         (["RUN/nowhere", "--format", "csv"], "there is no such folder"),
-        (["RUN/words/checkpoint_1/.scbench", "--format", "csv"], "evaluate it first"),
+        (["RUN/words/checkpoint_1/.scbench", "--format", "csv"], "give the folder of an evaluated run"),
         (["RUN", "--format", "csv", "-o", "RUN"], "a folder; give the name of a file"),
         (["RUN", "--format", "csv", "-o", "RUN/words/checkpoint_1/snapshot/x.csv"], "lies in a snapshot"),
         (["RUN"], "--format"),

@@ -89,7 +89,7 @@ def test_a_pipe_is_not_waited_for(here):
             ["monday", "-o", "monday/words/checkpoint_1/evaluation.json"],
             "a file name of runs or of the results themselves",
         ),
-        (["empty"], "no run that has one; evaluate it first"),
+        (["empty"], "no run that has one; give the folder of an evaluated run"),
         (["gone"], "gone: there is no such folder"),
         (["monday", "monday"], "given twice"),
         (["monday", "--pass-policy", "coer == 1"], "coer"),

@@ -114,6 +114,20 @@ def test_a_damaged_file_is_ignored(run, folder, damage):
 
 
 @pytest.mark.usefixtures("settled")
+@pytest.mark.parametrize(("owner", "mode"), [(12345, 0o600), (None, 0o602)], ids=["of another user", "open to others"])
+def test_a_file_that_others_may_write_is_ignored(run, folder, owner, mode):
+    saved(run, folder)
+    file = run / ".slop-code" / input_signatures.SIGNATURES_FILE
+    assert not computed(InputSignatures.load(run), folder)
+    file.chmod(mode)
+    if owner is not None:
+        if os.geteuid():
+            pytest.skip("only root can give a file to another user")
+        os.chown(file, owner, owner)
+    assert computed(InputSignatures.load(run), folder)
+
+
+@pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize(
     "entry",
     [

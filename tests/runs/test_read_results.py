@@ -210,7 +210,9 @@ def test_what_was_not_evaluated_is_told_without_a_summary_too(save, tmp_path):
 
 def test_a_folder_without_results_is_rejected(tmp_path):
     (tmp_path / "run" / "words").mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"no evaluation\.json there, and no run that has one; evaluate it first"):
+    with pytest.raises(
+        UsageError, match=r"no evaluation\.json there, and no run that has one; give the folder of an evaluated run"
+    ):
         read_runs([tmp_path / "run"])
     with pytest.raises(UsageError, match="no such folder"):
         read_runs([tmp_path / "other"])

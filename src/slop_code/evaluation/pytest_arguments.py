@@ -169,7 +169,8 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            names = {name for entry in roster.entries for name in (entry.nodeid, entry.nodeid.partition("::")[2])}
+            ids = [entry.nodeid.partition("::")[2] for entry in roster.entries]
+            names = {*ids, *(name.partition("[")[0] for name in ids), *roster.nodeids}
             step = did_you_mean(word, names) or "; give a node id as `-v` lists it"
             raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}{step}")
     chosen = [

@@ -57,7 +57,7 @@ class Cache:
         """The folder is made where it does not exist."""
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _check_owner(root)
+            check_owner(root, "the cache folder", f"set {CACHE_VARIABLE} to a folder of your own")
             (root / "sessions").mkdir(exist_ok=True)
         except OSError as error:
             raise InfrastructureError(
@@ -153,16 +153,19 @@ class Cache:
                 _remove_session(folder)
 
 
-def _check_owner(root: Path) -> None:
-    """The cache has programs that run here, and locks: nobody else may write to it, not even for root."""
-    info, step = os.stat(root), f"set {CACHE_VARIABLE} to a folder of your own"
+def check_owner(root: Path, name: str, step: str) -> None:
+    """Nobody else may write to a folder whose files are believed, such as programs that run here; not even for root.
+
+    `name` and `step`, which says what to do, are parts of the message.
+    """
+    info = os.stat(root)
     if info.st_uid != os.geteuid():
         raise InfrastructureError(
-            f"{root}: the cache folder belongs to user {info.st_uid}, and this is user {os.geteuid()}; {step}"
+            f"{root}: {name} belongs to user {info.st_uid}, and this is user {os.geteuid()}; {step}"
         )
     if info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise InfrastructureError(
-            f"{root}: others may write to the cache folder, whose mode is {stat.S_IMODE(info.st_mode):04o}; "
+            f"{root}: others may write to {name}, whose mode is {stat.S_IMODE(info.st_mode):04o}; "
             f"remove it, or run `chmod go-w` on it if you trust what is in it, or {step}"
         )
 

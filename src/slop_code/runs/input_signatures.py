@@ -5,6 +5,7 @@ A folder is read again only if anything in it changed. Its signature has names, 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -12,10 +13,9 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from slop_code._io import TooLargeError, json_object, read_bounded, write_atomic
+from slop_code._io import TooLargeError, json_object, open_regular, write_atomic
 from slop_code._version import __version__
 from slop_code.evaluation.result_files.staleness import evaluation_version
-from slop_code.evaluation.result_files.stored_record import SIZE_LIMIT
 from slop_code.execution.trees.file_signatures import SETTLED_NS, signature_of
 from slop_code.runs.folders.run_lock import STATE_DIR
 
@@ -30,6 +30,7 @@ FORMAT = 1
 MAX_ENTRIES = 100_000
 """Files and folders of an input; the digest of a larger one is always computed."""
 
+MAX_FILE_BYTES = 64 << 20
 MAX_FOLDERS = 100_000
 """Inputs whose digests are kept in memory."""
 
@@ -51,10 +52,10 @@ class InputSignatures:
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
-        """A file that is damaged, or of another version, is ignored."""
+        """A file that is damaged, of another version or of another user is ignored."""
         signatures = cls(folder)
         try:
-            raw = read_bounded(signatures._file, SIZE_LIMIT) if signatures._file else b""
+            raw = _read_own(signatures._file) if signatures._file else b""
         except (OSError, TooLargeError):
             return signatures
         header, _, text = raw.partition(b"\n")
@@ -104,6 +105,18 @@ class InputSignatures:
         text = json.dumps(kept, separators=(",", ":")).encode()
         write_atomic(self._file, (_header(text) + b"\n" + text).decode())
         self._changed = False
+
+
+def _read_own(file: Path) -> bytes:
+    """Who may write this file decides which result of the cache a folder has."""
+    with open_regular(file) as stream:
+        status = os.fstat(stream.fileno())
+        if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
+            raise PermissionError(errno.EACCES, "others may write it", str(file))
+        data = stream.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLargeError
+    return data
 
 
 def _is_entry(name: str, known: Any) -> bool:

@@ -6,12 +6,11 @@ import contextlib
 import os
 import secrets
 import tempfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from slop_code._io import TooLargeError, read_bounded
 from slop_code.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from slop_code.execution.cache import check_owner
 
 FILE_NAME = "token"
 """In the state folder, so that a client knows the path before the service starts, and restarts keep the token.
@@ -21,12 +20,19 @@ within the system, and containers mount nothing of the host unless configured.
 """
 
 MIN_LENGTH = 16
+MAX_LENGTH = 4096
+
+
+def make_state_folder(state: Path) -> None:
+    """Made where there is none. Whoever may write to it could choose the token, and the results of durable jobs."""
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    check_owner(state, "the state folder", "give another one with --state")
 
 
 def stored_token_file(state: Path) -> Path:
     """Made where there is none, with a new token."""
+    make_state_folder(state)
     file = state / FILE_NAME
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not file.exists():
         with tempfile.NamedTemporaryFile("w", dir=state, prefix=f".{FILE_NAME}.") as new:  # its mode is 0600
             new.write(f"{secrets.token_urlsafe(32)}\n")
@@ -39,7 +45,11 @@ def stored_token_file(state: Path) -> Path:
 
 def read_token(file: Path) -> str:
     try:
-        text = file.read_text()
+        text = read_bounded(
+            Path(os.path.realpath(file)), MAX_LENGTH
+        ).decode()  # a secret of a cluster is a link to its file
+    except TooLargeError as error:
+        raise UsageError(f"{file}: larger than {MAX_LENGTH} bytes; give the file of a token") from error
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}; "

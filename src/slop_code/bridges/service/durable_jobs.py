@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from slop_code._io import os_error_text, read_bounded, write_atomic
+from slop_code.bridges.service.access_token import make_state_folder
 from slop_code.bridges.service.queue_records import EvaluationOutcome, QueueFullError
 from slop_code.bridges.service.service_records import EvaluateRequest, EvaluationAnswer, JobAnswer
 from slop_code.errors import InfrastructureError, SlopCodeError, UsageError
@@ -51,7 +52,7 @@ class DurableJobs:
     """
 
     def __init__(self, folder: Path, queue: ServiceQueue) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_state_folder(folder)
         self._folder, self._queue = folder, queue
         self._evaluations: dict[str, QueuedEvaluation] = {}
         self._lock = threading.Lock()

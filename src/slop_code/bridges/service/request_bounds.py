@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 OPEN_PATHS = frozenset({"/health", "/ready"})
-"""They say nothing but that the service is there."""
+"""They say that the service is there, its version, and how busy it is."""
 
 TOO_LARGE = "a body of more than {} bytes; the operator sets the limit (--max-request)"
 NO_TOKEN = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -32,6 +33,12 @@ if TYPE_CHECKING:
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 HOST_NAMES = frozenset({"127.0.0.1", "[::1]", "localhost"})
 """Names in the header Host of a server that only this machine can reach."""
+
+OTHER_LOOPBACK = {"127.0.0.1": "::1", "localhost": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}
+"""The address of loopback that a server on this one does not listen on by itself."""
+
+NO_SUCH_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
+"""Errors on a machine without that version of IP: nobody else can listen there either."""
 
 BACKLOG = 1024
 OTHER_CONNECTIONS = 256
@@ -221,7 +228,7 @@ def _sockets(settings: ServerSettings) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     try:
         if settings.port is not None:
-            sockets.append(_tcp_socket(settings.host, settings.port))
+            sockets += _tcp_sockets(settings.host, settings.port)
         if settings.unix_socket is not None:
             sockets.append(_unix_socket(settings.unix_socket))
     except OSError as error:
@@ -234,6 +241,22 @@ def _sockets(settings: ServerSettings) -> list[socket.socket]:
     if not sockets:
         raise UsageError("nothing to listen on: give --port or --socket")
     return sockets
+
+
+def _tcp_sockets(host: str, port: int) -> list[socket.socket]:
+    """On loopback of both versions of IP: set-up, which has the host's network, could listen on the other one.
+
+    A client that asks for `localhost` would give it the token.
+    """
+    listener = _tcp_socket(host, port)
+    port = listener.getsockname()[1]
+    try:
+        return [listener, _tcp_socket(OTHER_LOOPBACK[host], port)] if host in OTHER_LOOPBACK else [listener]
+    except OSError as error:
+        if error.errno in NO_SUCH_ADDRESS:
+            return [listener]
+        listener.close()
+        raise OSError(error.errno, f"{error.strerror} on {OTHER_LOOPBACK[host]}") from error
 
 
 def _tcp_socket(host: str, port: int) -> socket.socket:

@@ -143,7 +143,7 @@ def runs_below(folder: Path) -> list[Path]:
         return [folder]  # otherwise it has the common summary of the runs in it
     runs = [path for path in inner if _holds_results(path)]
     if not runs:
-        step = folder_advice(folder) or f"; evaluate it first: slop-code eval {shlex.quote(str(folder))}"
+        step = folder_advice(folder) or "; give the folder of an evaluated run"
         raise UsageError(f"{folder}: no {RESULT_FILE} there, and no run that has one{step}")
     return runs
 
