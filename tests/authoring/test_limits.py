@@ -106,11 +106,11 @@ def test_what_is_quarantined_tells_nothing_of_limits():
 
 
 @pytest.mark.parametrize(
-    ("asked", "location", "file"), [(None, "environment.yaml", "environment.yaml"), ("o.yaml", "config.yaml", "o.yaml")]
+    ("named", "location", "file"), [(None, "environment.yaml", "environment.yaml"), ("o.yaml", "config.yaml", "o.yaml")]
 )
-def test_the_environment_that_was_asked_for_is_to_be_changed(bench, asked, location, file):
+def test_the_environment_that_was_asked_for_is_to_be_changed(bench, named, location, file):
     own = bench({"environment.yaml": "type: local\nname: own\n"})
-    own.named_environment = asked
+    own.named_environment = named
     finding = shortage_finding(own, "checkpoint_1", ["memory"], Shortage("no room"))
     assert str(finding.location) == location
     assert finding.fix == f"Set limits: {{memory: 2G}} or more in {file}, or make the reference use less."

@@ -49,16 +49,16 @@ def test_an_error_among_results_is_raised():
 
 
 @pytest.mark.parametrize(
-    ("files", "asked", "file"),
+    ("files", "named", "file"),
     [
         ({}, None, None),
         ({"environment.yaml": "type: local\nname: own\n"}, None, "environment.yaml"),
         ({"environment.yaml": "type: local\nname: own\n"}, "local", None),
     ],
 )
-def test_the_file_of_an_environment_is_the_problem_s_own_only_if_it_came_from_there(bench, files, asked, file):
+def test_the_file_of_an_environment_is_the_problem_s_own_only_if_it_came_from_there(bench, files, named, file):
     problem = bench(files).problem
-    assert Bench(problem, environment_for(problem, asked), named_environment=asked).environment_file == file
+    assert Bench(problem, environment_for(problem, named), named_environment=named).environment_file == file
 
 
 def test_a_place_follows_a_file_that_changes(authored):

@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from slop_code.bridges.service import server
 from slop_code.bridges.service.durable_jobs import MAX_RESULTS
 from tests.bridges.service_process import GOOD, HALF, forked_service, request_for, running, running_service, wait_until
 from tests.conftest import write_files
@@ -137,23 +138,64 @@ def test_a_file_that_is_no_token_is_wrong_use(tmp_path, content, reason):
     assert (done.returncode, reason in done.stderr) == (2, True), done.stderr
 
 
-def test_nobody_else_can_listen_where_a_client_of_localhost_asks(cache, service_problems, tmp_path):
+@pytest.fixture
+def other_loopback():
+    """A socket of IPv6 on a free port, with the option that lets it share an address which nobody listens on."""
+    with socket.socket(socket.AF_INET6) as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            other.bind(("::1", 0))
+        except OSError as error:
+            pytest.skip(f"no IPv6: {error}")
+        yield other
+
+
+def test_nobody_else_can_listen_where_a_client_of_localhost_asks(cache, service_problems, tmp_path, other_loopback):
     """Set-up of a submission has the host's network, and a client would give the token to whoever answers."""
     with forked_service(service_problems, tmp_path) as made:
         port = int(made.url.rpartition(":")[2])
         with socket.socket(socket.AF_INET6) as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with pytest.raises(OSError, match="in use") as taken:
+            with pytest.raises(OSError, match="in use"):
                 other.bind(("::1", port))
-        assert taken.value.errno == errno.EADDRINUSE
-        with httpx.Client(base_url=f"http://[::1]:{port}", trust_env=False, headers=made.headers) as client:
+        with httpx.Client(base_url=f"http://localhost:{port}", trust_env=False, headers=made.headers) as client:
             assert client.get("/problems").status_code == 200
-    with socket.socket(socket.AF_INET6) as other:
-        other.bind(("::1", 0))
-        other.listen()
-        words = [sys.executable, "-m", "slop_code", "serve", "--port", str(other.getsockname()[1]), "--state"]
-        done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, timeout=120)
-        assert (done.returncode, "Address already in use on ::1" in done.stderr) == (2, True), done.stderr
+    words = [sys.executable, "-m", "slop_code", "serve", "--port", str(other_loopback.getsockname()[1]), "--state"]
+    done = subprocess.run([*words, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Address already in use on ::1" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_machine_without_the_other_version_of_ip_has_nothing_to_reserve(monkeypatch):
+    monkeypatch.setitem(server.OTHER_VERSION, "127.0.0.1", "2001:db8::1")
+    listener, reserved = server._tcp_sockets("127.0.0.1", 0)
+    listener.close()
+    assert reserved == []
+
+
+def test_nobody_else_can_listen_while_the_last_requests_end(
+    cache, need_bubblewrap, service_problems, tmp_path, other_loopback
+):
+    need_bubblewrap()
+    port = other_loopback.getsockname()[1]
+    other_loopback.close()
+    options = ("-j", "1", "--port", str(port), "--drain", "600")
+    with forked_service(service_problems, tmp_path, *options) as made, made.client() as client:
+        waiting = ThreadPoolExecutor(1).submit(client.post, "/evaluate", json=request_for(problem="sleeping"))
+        wait_until(lambda: running(client))
+        made.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_refused(port))
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
+        with socket.socket(socket.AF_INET6) as other, pytest.raises(OSError, match="in use"):
+            other.bind(("::1", port))
+        made.send_signal(signal.SIGTERM)
+        assert made.end() == 0
+        waiting.result()
+
+
+def is_refused(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
 
 
 def test_the_json_of_a_start_names_the_file_of_the_token(cache, service_problems, tmp_path):

@@ -108,6 +108,10 @@ def test_node_ids_and_groups_choose_tests(words, expected):
             "words checkpoint_2: no test test_checkpoint_1.py::test_; did you mean 'test_checkpoint_1.py::test_a'?",
         ),
         (
+            ["test_checkpoint_1.py::test_abc"],
+            "words checkpoint_2: no test test_checkpoint_1.py::test_abc; did you mean 'test_checkpoint_1.py::test_ab'?",
+        ),
+        (
             ["test_checkpoint_1.py", "gone.py"],
             "words checkpoint_2: no test gone.py; give a node id as `-v` lists it",
         ),

@@ -98,9 +98,9 @@ def test_causes_come_before_changes(said):
         "  all-cases: passed before, not passed now",
         "tests whose status changed:",
         "  changed: passed before, failed now",
-        "tests that are new:",
+        "tests that were added:",
         "  new: not there before, failed now",
-        "tests that are gone:",
+        "tests that were removed:",
         "  gone: passed before, not there now",
         "tests with another message:",
         "  other: failed as before, with another message",
@@ -117,7 +117,7 @@ def test_on_a_terminal_tests_stand_in_a_table(said, monkeypatch):
     rows = [" ".join(re.sub(r"\x1b\[[0-9;]*m", "", line).split()) for line in lines]
     row = rows.index("│ \\x1b[2J\\nx[red]0 │ passed │ not there │")
     assert rows.index("submission a before, b now: another code") < row < rows.index("times, before and now:")
-    assert "tests that are gone:" not in rows
+    assert "tests that were removed:" not in rows
     assert any("... and 5 more; --json has them all" in text for text in rows[row:])
 
 

@@ -114,7 +114,9 @@ def test_a_damaged_file_is_ignored(run, folder, damage):
 
 
 @pytest.mark.usefixtures("settled")
-@pytest.mark.parametrize(("owner", "mode"), [(12345, 0o600), (None, 0o602)], ids=["of another user", "open to others"])
+@pytest.mark.parametrize(
+    ("owner", "mode"), [(12345, 0o600), (None, 0o602), (None, 0o620)], ids=["owner", "others", "group"]
+)
 def test_a_file_that_others_may_write_is_ignored(run, folder, owner, mode):
     saved(run, folder)
     file = run / ".slop-code" / input_signatures.SIGNATURES_FILE

@@ -109,7 +109,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     cache = Cache.default()
     state = arguments.state or cache.root / "service"
-    token, token_file = _token(arguments, state)
     queue = QueueSettings(
         workers=arguments.num_workers,
         executor=arguments.executor,
@@ -121,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
         hidden=(state.absolute(),),
         max_jobs=arguments.queue,
     )
+    token, token_file = _token(arguments, state)
     settings = server.ServerSettings(
         queue=queue,
         state=state,

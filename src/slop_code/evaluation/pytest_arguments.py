@@ -169,8 +169,7 @@ def chosen_tests(
         return None
     for word in arguments.tests:
         if not any(_is_within(entry.nodeid, word) for entry in roster.entries):
-            ids = [entry.nodeid.partition("::")[2] for entry in roster.entries]
-            names = {*ids, *(name.partition("[")[0] for name in ids), *roster.nodeids}
+            names = {*roster.nodeids, *(nodeid.partition("[")[0] for nodeid in roster.nodeids)}
             step = did_you_mean(word, names) or "; give a node id as `-v` lists it"
             raise UsageError(f"{location}: no test {escape_control(word, NAME_LIMIT)}{step}")
     chosen = [

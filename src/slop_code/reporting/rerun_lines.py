@@ -74,8 +74,8 @@ def cause_lines(changes: RerunChanges) -> Iterator[StyledLine]:
 
 def test_lines(changes: RerunChanges) -> Iterator[StyledLine]:
     yield from _tests("tests whose status changed:", changes.statuses)
-    yield from _tests("tests that are new:", changes.added)
-    yield from _tests("tests that are gone:", changes.removed)
+    yield from _tests("tests that were added:", changes.added)
+    yield from _tests("tests that were removed:", changes.removed)
 
 
 def change_table(changed: list[StatusChange]) -> Table:

@@ -13,7 +13,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from slop_code._io import TooLargeError, json_object, open_regular, write_atomic
+from slop_code._io import TooLargeError, json_object, open_atomic, open_regular
 from slop_code._version import __version__
 from slop_code.evaluation.result_files.staleness import evaluation_version
 from slop_code.execution.trees.file_signatures import SETTLED_NS, signature_of
@@ -31,6 +31,8 @@ MAX_ENTRIES = 100_000
 """Files and folders of an input; the digest of a larger one is always computed."""
 
 MAX_FILE_BYTES = 64 << 20
+"""Of the file; a larger one is not read."""
+
 MAX_FOLDERS = 100_000
 """Inputs whose digests are kept in memory."""
 
@@ -52,7 +54,7 @@ class InputSignatures:
 
     @classmethod
     def load(cls, folder: Path | None) -> Self:
-        """A file that is damaged, of another version or of another user is ignored."""
+        """A file that is damaged or of another version, or that others may write, is ignored."""
         signatures = cls(folder)
         try:
             raw = _read_own(signatures._file) if signatures._file else b""
@@ -103,15 +105,17 @@ class InputSignatures:
             return
         kept = {name: known for name, known in self._known.items() if os.path.lexists(name.split("\0")[1])}
         text = json.dumps(kept, separators=(",", ":")).encode()
-        write_atomic(self._file, (_header(text) + b"\n" + text).decode())
+        with open_atomic(self._file) as stream:
+            os.fchmod(stream.fileno(), 0o600)
+            stream.write(_header(text) + b"\n" + text)
         self._changed = False
 
 
 def _read_own(file: Path) -> bytes:
-    """Who may write this file decides which result of the cache a folder has."""
+    """Whoever may write this file decides which result of the cache a folder has."""
     with open_regular(file) as stream:
         status = os.fstat(stream.fileno())
-        if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
+        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise PermissionError(errno.EACCES, "others may write it", str(file))
         data = stream.read(MAX_FILE_BYTES + 1)
     if len(data) > MAX_FILE_BYTES:
@@ -120,7 +124,7 @@ def _read_own(file: Path) -> bytes:
 
 
 def _is_entry(name: str, known: Any) -> bool:
-    """The file may be of anyone, with a right header. Without a key there is one digest, else there are several."""
+    """A right header alone does not make an entry well formed. Without a key there is one digest, else several."""
     if "\0" not in name or not isinstance(known, list) or len(known) != 2 or not isinstance(known[0], str):
         return False
     if name.startswith("\0"):

@@ -53,7 +53,7 @@ def read_token(file: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}; "
-            "give a text file that this user can read with --token-file"
+            "give, with --token-file, a text file that this user can read"
         ) from error
     return checked_token(text.strip(), str(file))
 

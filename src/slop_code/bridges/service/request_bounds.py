@@ -30,9 +30,9 @@ OPEN_PATHS = frozenset({"/health", "/ready"})
 TOO_LARGE = "a body of more than {} bytes; the operator sets the limit (--max-request)"
 NO_TOKEN = (
     "no token, or a wrong one; send the header Authorization: Bearer TOKEN; "
-    "the server printed the file of its token when it started"
+    "the server printed the file of its token when it started, unless its operator chose the token by a variable"
 )
-"""The client may be hostile, so it names no path."""
+"""Names no path, because the client may be hostile."""
 
 BODY_S = 60.0
 """Seconds in which a body has to arrive."""

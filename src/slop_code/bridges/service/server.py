@@ -24,7 +24,7 @@ from slop_code.bridges.service.service_queue import ServiceQueue
 from slop_code.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from slop_code.bridges.service.server_inputs import QueueSettings
@@ -34,11 +34,14 @@ LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 HOST_NAMES = frozenset({"127.0.0.1", "[::1]", "localhost"})
 """Names in the header Host of a server that only this machine can reach."""
 
-OTHER_LOOPBACK = {"127.0.0.1": "::1", "localhost": "::1", "0.0.0.0": "::1", "::1": "127.0.0.1"}
-"""The address of loopback that a server on this one does not listen on by itself."""
+OTHER_VERSION = {"127.0.0.1": "::1", "localhost": "::1", "::1": "127.0.0.1", "0.0.0.0": "::"}
+"""Addresses of the other version of IP, by the host that was given. A server on `::` serves both versions."""
 
 NO_SUCH_ADDRESS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 """Errors on a machine without that version of IP: nobody else can listen there either."""
+
+MAX_PORTS = 10
+"""Ports that are tried where any will do: the kernel looks only for one that is free for one version of IP."""
 
 BACKLOG = 1024
 OTHER_CONNECTIONS = 256
@@ -149,6 +152,17 @@ class _TimedConnection(H11Protocol):
 class _Server(uvicorn.Server):
     """Without handlers of its own: they would raise the signal once more at the end."""
 
+    def __init__(self, config: uvicorn.Config, listeners: Iterable[socket.socket]) -> None:
+        super().__init__(config)
+        self._listeners = [each.dup() for each in listeners if each.family != socket.AF_UNIX]
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """The ports stay taken until the process ends: set-up of accepted requests could listen there otherwise."""
+        for each in self._listeners:
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+            each.shutdown(socket.SHUT_RD)
+        await super().shutdown(sockets)
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -159,7 +173,7 @@ async def serve(settings: ServerSettings, cache: Cache, started: Callable[[Serve
 
     `started` is called when it listens.
     """
-    sockets = _sockets(settings)
+    listeners, reserved = _sockets(settings)
     bound = settings.unix_socket and _file_id(settings.unix_socket)
     try:
         queue = await asyncio.to_thread(ServiceQueue, settings.queue, cache)
@@ -168,26 +182,26 @@ async def serve(settings: ServerSettings, cache: Cache, started: Callable[[Serve
             try:
                 resumed, damaged = await asyncio.to_thread(durable.resume)
                 service = RewardService(queue, durable, ServiceMetrics(queue), settings.limits)
-                server = _server(settings, service)
+                server = _server(settings, service, listeners)
                 _end_on_signals(server, service)
                 problems = len(queue.inputs.problem_names())
-                addresses = [_address(each) for each in sockets]
+                addresses = [_address(each) for each in listeners]
                 token_file = str(settings.token_file.absolute()) if settings.token_file else None
                 started(ServerStart(addresses, token_file, problems, resumed, damaged))
-                await server.serve(sockets)
+                await server.serve(listeners)
             finally:
                 durable.closing()
         finally:
             await asyncio.to_thread(queue.close)
         durable.close()
     finally:
-        for each in sockets:
+        for each in (*listeners, *reserved):
             each.close()
         if settings.unix_socket is not None and bound == _file_id(settings.unix_socket):
             settings.unix_socket.unlink()  # another one is of a server that was started meanwhile
 
 
-def _server(settings: ServerSettings, service: RewardService) -> _Server:
+def _server(settings: ServerSettings, service: RewardService, listeners: Iterable[socket.socket]) -> _Server:
     app = service_app(service)
     add_nemo_gym(app, service)
     return _Server(
@@ -204,7 +218,8 @@ def _server(settings: ServerSettings, service: RewardService) -> _Server:
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             timeout_graceful_shutdown=int(settings.drain_s),
             server_header=False,
-        )
+        ),
+        listeners,
     )
 
 
@@ -223,53 +238,76 @@ def _end_on_signals(server: _Server, service: RewardService) -> None:
             asyncio.get_running_loop().add_signal_handler(number, end)
 
 
-def _sockets(settings: ServerSettings) -> list[socket.socket]:
-    """Open before anything else, so that an address that is taken is said at once."""
-    sockets: list[socket.socket] = []
+def _sockets(settings: ServerSettings) -> tuple[list[socket.socket], list[socket.socket]]:
+    """Those that listen, and those that only reserve an address.
+
+    Open before anything else, so that an address that is taken is said at once.
+    """
+    listeners: list[socket.socket] = []
+    reserved: list[socket.socket] = []
     try:
         if settings.port is not None:
-            sockets += _tcp_sockets(settings.host, settings.port)
+            listener, reserved = _tcp_sockets(settings.host, settings.port)
+            listeners.append(listener)
         if settings.unix_socket is not None:
-            sockets.append(_unix_socket(settings.unix_socket))
+            listeners.append(_unix_socket(settings.unix_socket))
     except OSError as error:
-        for each in sockets:
+        for each in (*listeners, *reserved):
             each.close()
-        where = settings.unix_socket if sockets or settings.port is None else f"{settings.host}:{settings.port}"
+        where = settings.unix_socket if listeners or settings.port is None else f"{settings.host}:{settings.port}"
         raise UsageError(
             f"{where}: cannot listen: {error.strerror or error}; give another --port or --socket"
         ) from error
-    if not sockets:
+    if not listeners:
         raise UsageError("nothing to listen on: give --port or --socket")
-    return sockets
+    return listeners, reserved
 
 
-def _tcp_sockets(host: str, port: int) -> list[socket.socket]:
-    """On loopback of both versions of IP: set-up, which has the host's network, could listen on the other one.
+def _tcp_sockets(host: str, port: int) -> tuple[socket.socket, list[socket.socket]]:
+    """The listener, and a socket that reserves its port for the other version of IP, where the machine has that.
 
-    A client that asks for `localhost` would give it the token.
+    Set-up of a submission has the host's network. It could listen there, and get the token of a client that asks for
+    `localhost`.
     """
-    listener = _tcp_socket(host, port)
-    port = listener.getsockname()[1]
+    tries = 1 if port else MAX_PORTS
+    while True:
+        tries -= 1
+        listener = _bound_socket(host, port)
+        try:
+            listener.listen(BACKLOG)
+            return listener, _reserve(host, listener.getsockname()[1])
+        except OSError as error:
+            listener.close()
+            if tries == 0 or error.errno != errno.EADDRINUSE:
+                raise
+
+
+def _reserve(host: str, port: int) -> list[socket.socket]:
+    address = OTHER_VERSION.get(host)
     try:
-        return [listener, _tcp_socket(OTHER_LOOPBACK[host], port)] if host in OTHER_LOOPBACK else [listener]
+        return [] if address is None else [_bound_socket(address, port, reuse=False)]
     except OSError as error:
         if error.errno in NO_SUCH_ADDRESS:
-            return [listener]
-        listener.close()
-        raise OSError(error.errno, f"{error.strerror} on {OTHER_LOOPBACK[host]}") from error
+            return []
+        raise OSError(error.errno, f"{error.strerror} on {address}") from error
 
 
-def _tcp_socket(host: str, port: int) -> socket.socket:
+def _bound_socket(host: str, port: int, *, reuse: bool = True) -> socket.socket:
+    """Without `reuse` nobody else can bind the address, also while the socket does not listen.
+
+    Such a socket is of one version of IP only; another one on `::` serves both.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    bound = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.bind((host, port))
-        listener.listen(BACKLOG)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, reuse)
+        if family == socket.AF_INET6:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not reuse)
+        bound.bind((host, port))
     except BaseException:
-        listener.close()
+        bound.close()
         raise
-    return listener
+    return bound
 
 
 def _unix_socket(path: Path) -> socket.socket:

@@ -17,7 +17,7 @@ from typing import Any
 from slop_code.execution.process import capture
 
 MAX_TOML_STEPS = 1_000_000
-"""`_toml_steps` up to which a file is parsed in this process; they take at most a second."""
+"""A file with more `_toml_steps` is parsed in another process; this many take at most a second."""
 
 MAX_DEPTH = 50
 """Tables and lists of TOML inside each other, so that no recursive function fails later."""

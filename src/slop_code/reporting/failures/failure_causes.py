@@ -38,7 +38,7 @@ class CheckpointCause:
 
 
 def reason_of(test: TestResult) -> str:
-    """The reason of a test; its status where nothing more is known."""
+    """The reason why a test did not pass; its status where nothing more is known."""
     if (limit := first_limit(test)) is not None:
         return limit
     if not test.failure_message:
