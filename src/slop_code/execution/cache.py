@@ -261,7 +261,7 @@ def try_lock(lock: IO[Any], kind: int) -> bool:
 
 
 def is_still_at(descriptor: int, path: Path) -> bool:
-    """Whether an open file or folder still has this path: another process may have removed or replaced it."""
+    """False if another process has removed this open file or folder from its path, or replaced it."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

@@ -45,9 +45,8 @@ def stored_token_file(state: Path) -> Path:
 
 def read_token(file: Path) -> str:
     try:
-        text = read_bounded(
-            Path(os.path.realpath(file)), MAX_LENGTH
-        ).decode()  # a secret of a cluster is a link to its file
+        real = Path(os.path.realpath(file))  # Kubernetes mounts a secret as a link
+        text = read_bounded(real, MAX_LENGTH).decode()
     except TooLargeError as error:
         raise UsageError(f"{file}: larger than {MAX_LENGTH} bytes; give the file of a token") from error
     except (OSError, UnicodeDecodeError) as error:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from slop_code.execution.submission import TreeSummary
 
 MAX_ROOT_BYTES = 10 << 30
-"""What set-up may write outside the workspace."""
+"""Bytes that set-up may write outside the workspace."""
 
 LOSES_CHANGES = (
     "docker.runtime: {} keeps what a container writes to itself, so that set-up would be lost; "
